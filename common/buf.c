@@ -54,8 +54,8 @@ void buf_printf(struct buf *b, const char *format, ...)
 
 void buf_append_json_string(struct buf *b, const char *bytes, size_t len)
 {
-    static const char short_forms[] = {['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
-                                       ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    static const char short_forms[] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+                                       ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't'};
     size_t plain = 0; /* where the run of bytes that need no escape began */
     buf_append(b, "\"", 1);
     for (size_t i = 0; i < len; i++) {

@@ -1,6 +1,6 @@
 /* config: every setting, typed. Filled once at start, read-only afterwards.
  *
- * One table (config.c) parses, checks and prints every key, from whichever source it comes:
+ * One table (config_table.c) parses, checks and prints every key, from whichever source it comes:
  * defaults, then the file, then environment (TIDECAST_GATEWAY_LISTEN), then --set key=value. */
 #pragma once
 
@@ -29,6 +29,7 @@ struct namespace_config {
     uint64_t ring_messages;
     uint64_t ring_bytes;
     uint64_t ring_max_age_ms;
+    uint64_t own_keys; /* which keys its section gives, a bit each; only the loader reads it */
 };
 
 /* One channel that the broker ticks on. */
@@ -40,10 +41,10 @@ struct tick_config {
 };
 
 struct config {
-    char *log_level_name;
     enum log_level log_level;
+    const char *log_level_name; /* set by config_finish */
 
-    char *gateway_listen; /* host:port, [v6]:port; port 0 = any */
+    char *gateway_listen;     /* host:port, [v6]:port; port 0 = any */
     uint64_t gateway_workers; /* 0: one per core */
     enum backplane_kind gateway_backplane;
     uint64_t gateway_max_connections; /* a worker; 0: from the open-files limit */
@@ -82,7 +83,7 @@ struct config {
 
 /* A fault, complete: `config.yaml:12: gateway.workers: ...; allowed: 0 to 256`. */
 struct config_error {
-    char text[512];
+    char text[1024];
 };
 
 /* Everything at its default. */
@@ -95,12 +96,13 @@ int config_load_file(struct config *c, const char *path, struct config_error *er
 /* `origin` names the source in errors, such as "config.yaml". */
 int config_load_text(struct config *c, const char *text, size_t len, const char *origin,
                      struct config_error *error);
-/* Takes every TIDECAST_* variable of environ; an unknown one is an error. */
+/* Takes every TIDECAST_* variable of environ but TIDECAST_CONFIG, which is the program's; an
+ * unknown one is an error. */
 int config_load_environment(struct config *c, char *const *environment, struct config_error *error);
 /* `key=value`, as --set takes it. */
 int config_set(struct config *c, const char *assignment, struct config_error *error);
-/* After the last source: reads password files, checks settings against each other, refuses what
- * this version does not have yet, by name. */
+/* Once, after the last source: fills namespaces from `default`, reads the password file, checks
+ * settings against each other. (What this version does not have yet is refused where it is set.) */
 int config_finish(struct config *c, struct config_error *error);
 
 /* All settings as YAML that config_load_text would take, secrets as "***". */

@@ -13,7 +13,7 @@ enum envelope_result {
     ENVELOPE_UNKNOWN_VERSION, /* dropped and counted: a newer publisher */
     ENVELOPE_MALFORMED,       /* bad field syntax, bad name, no LF */
     ENVELOPE_NOT_UTF8,
-    ENVELOPE_TOO_BIG          /* payload above max_payload */
+    ENVELOPE_TOO_BIG /* payload above max_payload */
 };
 
 /* Fills *parts with pointers into bytes. An id must be there in an enveloped message. */

@@ -37,7 +37,8 @@ static size_t timestamp(char *out, size_t len)
 }
 
 /* One write() a line, so that lines of several processes never mix. */
-static void write_line(enum log_level level, int error, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void write_line(enum log_level level, int error,
+                                                             const char *format, va_list args)
 {
     char line[LINE_MAX_LEN];
     const size_t room = sizeof(line) - 1; /* the line feed always fits */

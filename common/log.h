@@ -20,7 +20,8 @@ void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_errno(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 enum { LOG_QUOTE_MAX = 160 };
-/* The bytes with everything outside printable ASCII escaped as \xNN, cut to fit out. Returns out. */
+/* The bytes with everything outside printable ASCII escaped as \xNN, cut to fit out. Returns out.
+ */
 const char *log_quote(char out[LOG_QUOTE_MAX], const char *bytes, uint64_t len);
 
 /* For an event that a peer can repeat at will: true at most once a second for each limit, and then

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct frame;
+struct ring;
 
 /* The forms in which a message goes out; each is made once, on first use (gateway/hub/frames). */
 enum frame_kind { FRAME_SSE, FRAME_WS_JSON, FRAME_WS_RAW, FRAME_KINDS };
@@ -20,7 +21,12 @@ struct message {
     struct id id;
     struct id prev; /* the id before it in its channel; zero if not told */
     struct frame *frames[FRAME_KINDS];
-    const char *event; /* these three point into bytes */
+    /* For the ring that holds it (gateway/hub/ring): its place among all of the process. */
+    struct message *older, *newer;
+    struct ring *ring;
+    uint64_t order;      /* of arrival in this process, over all channels */
+    uint64_t arrived_ms; /* monotonic */
+    const char *event;   /* these three point into bytes */
     const char *key;
     const char *payload;
     uint32_t event_len;

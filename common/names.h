@@ -6,7 +6,7 @@
 
 enum {
     CHANNEL_NAME_MAX = 200,
-    PREFIX_MAX = 33,    /* 32 characters and the colon */
+    PREFIX_MAX = 33, /* 32 characters and the colon */
     EVENT_NAME_MAX = 100,
     MESSAGE_KEY_MAX = 200,
     IDEMPOTENCY_KEY_MAX = 128,

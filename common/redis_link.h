@@ -26,16 +26,16 @@ enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, LIN
  * and when they end, not on every attempt; so is every other fault that repeats. */
 enum link_fault {
     LINK_FAULT_NONE,
-    LINK_FAULT_RESOLVE,     /* the host name has no address */
-    LINK_FAULT_CONNECT,     /* refused, unreachable, timed out */
-    LINK_FAULT_CLOSED,      /* Redis closed it, perhaps in mid-reply */
-    LINK_FAULT_PROTOCOL,    /* not RESP */
-    LINK_FAULT_AUTH,        /* WRONGPASS, NOAUTH */
-    LINK_FAULT_ACL,         /* NOPERM */
-    LINK_FAULT_LOADING,     /* LOADING, BUSY, MASTERDOWN, READONLY */
-    LINK_FAULT_MAXCLIENTS,  /* "max number of clients reached" */
-    LINK_FAULT_SILENT,      /* nothing heard for too long; said by the owner */
-    LINK_FAULT_OVERFLOW     /* what was to be sent outgrew its bound */
+    LINK_FAULT_RESOLVE,    /* the host name has no address */
+    LINK_FAULT_CONNECT,    /* refused, unreachable, timed out */
+    LINK_FAULT_CLOSED,     /* Redis closed it, perhaps in mid-reply */
+    LINK_FAULT_PROTOCOL,   /* not RESP */
+    LINK_FAULT_AUTH,       /* WRONGPASS, NOAUTH */
+    LINK_FAULT_ACL,        /* NOPERM */
+    LINK_FAULT_LOADING,    /* LOADING, BUSY, MASTERDOWN, READONLY */
+    LINK_FAULT_MAXCLIENTS, /* "max number of clients reached" */
+    LINK_FAULT_SILENT,     /* nothing heard for too long; said by the owner */
+    LINK_FAULT_OVERFLOW    /* what was to be sent outgrew its bound */
 };
 const char *link_fault_name(enum link_fault fault);
 /* The fault that an error reply means for a whole link, or LINK_FAULT_NONE if it concerns one
@@ -63,11 +63,11 @@ struct link_callbacks {
 };
 
 struct link_settings {
-    const char *name;    /* in logs and CLIENT SETNAME: "subscriber", "command" */
-    const char *address; /* host:port, [v6]:port or unix:/path */
-    const char *user;     /* empty: none */
-    const char *password; /* empty: no AUTH */
-    uint64_t connect_timeout_ms; /* for RESOLVING, CONNECTING and GREETING together, an address */
+    const char *name;            /* in logs and CLIENT SETNAME: "subscriber", "command" */
+    const char *address;         /* host:port, [v6]:port or unix:/path */
+    const char *user;            /* empty: none */
+    const char *password;        /* empty: no AUTH */
+    uint64_t connect_timeout_ms; /* for RESOLVING; then for each address until READY */
     uint64_t backoff_max_ms;
     size_t max_reply_len;
     size_t max_output_len; /* unsent bytes; beyond it the link is dropped, LINK_FAULT_OVERFLOW */
@@ -80,8 +80,8 @@ struct redis_link *redis_link_new(const struct link_settings *settings,
 /* Closes without on_down. Not from within a callback of this link. */
 void redis_link_free(struct redis_link *l);
 
-/* The owner calls this at least every 200 ms: starts attempts that are due, ends those that took too
- * long. The first call starts the first attempt. */
+/* The owner calls this at least every 200 ms: starts attempts that are due, ends those that took
+ * too long. The first call starts the first attempt. */
 void redis_link_tick(struct redis_link *l, uint64_t now_ms);
 void redis_link_on_readable(struct redis_link *l);
 void redis_link_on_writable(struct redis_link *l);

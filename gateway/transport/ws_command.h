@@ -38,14 +38,14 @@ struct ws_command {
 /* One code for each way to be wrong, as the answer's "error" names it. */
 enum ws_command_error {
     WS_COMMAND_OK,
-    WS_COMMAND_NOT_JSON,         /* "not_json": also too deep, NUL in a string */
-    WS_COMMAND_NOT_AN_OBJECT,    /* "not_an_object" */
-    WS_COMMAND_NO_VERB,          /* "no_verb": none of the four, or more than one */
-    WS_COMMAND_UNKNOWN_MEMBER,   /* "unknown_member" */
-    WS_COMMAND_WRONG_TYPE,       /* "wrong_type" */
-    WS_COMMAND_BAD_CHANNEL,      /* "bad_channel" */
-    WS_COMMAND_TOO_MANY_CHANNELS,/* "too_many_channels" */
-    WS_COMMAND_BAD_NAME          /* "bad_name": event, key, idempotency key, since */
+    WS_COMMAND_NOT_JSON,          /* "not_json": also too deep, NUL in a string */
+    WS_COMMAND_NOT_AN_OBJECT,     /* "not_an_object" */
+    WS_COMMAND_NO_VERB,           /* "no_verb": none of the four, or more than one */
+    WS_COMMAND_UNKNOWN_MEMBER,    /* "unknown_member" */
+    WS_COMMAND_WRONG_TYPE,        /* "wrong_type" */
+    WS_COMMAND_BAD_CHANNEL,       /* "bad_channel" */
+    WS_COMMAND_TOO_MANY_CHANNELS, /* "too_many_channels" */
+    WS_COMMAND_BAD_NAME           /* "bad_name": event, key, idempotency key, since */
 };
 
 /* The text must be valid UTF-8. On error the command holds only has_req and req, if they could be

@@ -1,0 +1,7 @@
+/* random: for jitter, not for secrets. */
+#pragma once
+
+#include <stdint.h>
+
+/* Uniform in [low, high]. Seeded by the kernel at the first call in a process. */
+uint64_t random_between(uint64_t low, uint64_t high);
