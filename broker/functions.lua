@@ -273,7 +273,7 @@ local function is_json(text)
         end
     end
     local bare = text:gsub('"[^"]*"', '""') .. ' '
-    return not (bare:find('%.%D') or bare:find('%D%.') or bare:find('%-%D'))
+    return not (bare:find('%.%D') or bare:find('%D%.'))
 end
 
 local function check_payload(payload, namespace)

@@ -249,6 +249,17 @@ def test_two_brokers_never_tick_twice_and_one_takes_over(start, listen):
     assert_no_slot_twice(ticks)
 
 
+def test_two_brokers_of_one_name_are_still_two(start, listen):
+    ears = listen("t")
+    same = ["--set", "broker.name=same"]
+    first = start([tick_on("t", 100)], arguments=same)
+    first.wait_for("ticker_started channel=t")
+    second = start([tick_on("t", 100)], arguments=same)
+    second.wait_for("broker_ready")
+    assert_no_slot_twice(ears.take_many(100))
+    assert not second.has_logged("lease_acquired")
+
+
 def test_a_killed_broker_is_replaced_within_its_lease(start, listen):
     ears = listen("t")
     first = start([tick_on("t", 100)])
@@ -463,7 +474,7 @@ def test_ticks_that_redis_does_not_answer_are_bounded_and_told(start, server, li
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("state", ["busy", "redis paused", "redis gone"])
 def test_ends_cleanly_within_two_seconds(start, server, number, state):
-    broker = start([tick_on("t", 2000)])
+    broker = start([tick_on("t", 2000)], probe_timeout="10s")
     broker.wait_for("ticker_started")
     if state == "redis paused":
         server.pause()
