@@ -156,12 +156,14 @@ static int read_children(struct reader *r, struct config_node *parent, int depth
             yaml_event_delete(&event);
             return 0;
         }
+        size_t line = line_of(&event); /* of the key, where there is one: a map begins below it */
         if (parent->kind == CONFIG_NODE_MAP && take_key(r, &event, &key) != 0) {
             free(key);
             return -1;
         }
         int result = read_node(r, &event, link, depth);
         (*link)->key = key;
+        (*link)->line = line;
         if (result != 0)
             return -1;
         link = &(*link)->next;

@@ -86,7 +86,7 @@ enum counter {
 };
 
 /* Once, before the fork: slots for so many writers, all zero, shared with every child. */
-void stats_init(unsigned slots);
+void stats_init(unsigned count);
 /* The slot that this process writes. */
 void stats_use(unsigned slot);
 

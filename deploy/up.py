@@ -89,6 +89,7 @@ class System:
         self.directory = Path(directory)
         self.children = []
         self.redis = os.environ.get("TIDECAST_REDIS_ADDRESS", "")
+        self.prefix = os.environ.get("TIDECAST_REDIS_PREFIX", "tide:")
         self.gateways = []  # addresses
         self.admins = []
         self.port = 0
@@ -176,9 +177,9 @@ class System:
         child = self.tidecast(f"gateway{number}", "tidecast-gateway",
                               "gateway.listen=127.0.0.1:0", "admin.listen=127.0.0.1:0",
                               "namespaces.default.publish=anyone")
-        for what, addresses in (("gateway", self.gateways), ("admin", self.admins)):
+        for event, addresses in (("listening", self.gateways), ("admin_listening", self.admins)):
             addresses.append(self.wait_for(
-                child.name, lambda w=what: child.logged(rf"\b{w} listening address=(\S+)")))
+                child.name, lambda e=event: child.logged(rf" {e} address=(\S+)")))
 
     def start_haproxy(self, listener):
         self.port = listener.getsockname()[1]
@@ -190,11 +191,17 @@ class System:
                                "-f", DEPLOY / "haproxy-local.cfg"],
                    env=environment, close_fds=False)
 
-    def wait_until_ready(self):
+    # What is waited for.
+
+    def wait_for_gateways(self):
         for address in self.gateways:
-            self.wait_for(f"http://{address}/readyz",
-                          lambda a=address: is_good(f"http://{a}/readyz"))
+            url = f"http://{address}/readyz"
+            self.wait_for(url, lambda u=url: is_good(u))
+
+    def wait_for_haproxy(self):
         self.wait_for("haproxy", lambda: is_good(f"http://127.0.0.1:{self.port}/readyz"))
+
+    def wait_for_functions(self):
         self.wait_for("the broker's functions",
                       lambda: "tidecast_publish" in self.redis_cli("FUNCTION", "LIST"))
 
@@ -211,7 +218,7 @@ def listen(port):
     try:
         return socket.create_server(("127.0.0.1", port), backlog=4096)
     except OSError as error:
-        raise Failure(f"127.0.0.1:{port}: {error.strerror} (TIDECAST_PORT chooses another)")
+        raise Failure(f"127.0.0.1:{port}: {os.strerror(error.errno)} (TIDECAST_PORT chooses another)")
 
 
 def free_redis_port():
@@ -229,9 +236,12 @@ def start_all(system, port, redis_port):
     system.start_broker()
     for number in (1, 2):
         system.start_gateway(number)
+    # Before HAProxy asks them: one that says no at its first check is left out for a second.
+    system.wait_for_gateways()
     system.start_haproxy(listener)
     listener.close()
-    system.wait_until_ready()
+    system.wait_for_haproxy()
+    system.wait_for_functions()
 
 
 def print_greeting(system):
@@ -242,8 +252,8 @@ Tidecast is up: two gateways behind HAProxy.
 
   open     http://{at}/
   or       curl -N http://{at}/sse/news
-  type     {redis_cli} PUBLISH tide:news hello
-  kept     {redis_cli} FCALL tidecast_publish 1 tide:news hello
+  type     {redis_cli} PUBLISH {system.prefix}news hello
+  kept     {redis_cli} FCALL tidecast_publish 1 {system.prefix}news hello
   or       curl -d hello http://{at}/publish/news
   ticks    curl -N http://{at}/sse/ticks
 

@@ -9,7 +9,6 @@ import websockets
 
 SECONDS = 10
 CHANNEL = "check"
-REDIS_CHANNEL = f"tide:{CHANNEL}"
 # One kind after the other: leastconn then deals each kind out to both gateways.
 STREAMS_OF_A_KIND = 4
 
@@ -26,6 +25,7 @@ class Check:
     def __init__(self, system):
         self.system = system
         self.port = system.port
+        self.redis_channel = system.prefix + CHANNEL
         self.streams = {}  # name: queue of what it received
         self.tasks = []
 
@@ -37,9 +37,9 @@ class Check:
             faults = await asyncio.to_thread(self.missing_gateways)
             faults += await self.wait_for_subscriptions()
             if not faults:
-                faults += await self.publish("plain hello", "PUBLISH", REDIS_CHANNEL)
+                faults += await self.publish("plain hello", "PUBLISH", self.redis_channel)
                 faults += await self.publish("kept hello", "FCALL", "tidecast_publish", "1",
-                                             REDIS_CHANNEL)
+                                             self.redis_channel)
             return faults
         finally:
             for task in self.tasks:
@@ -94,7 +94,7 @@ class Check:
         """A stream is open before Redis has confirmed its channel: messages until each gets one."""
         missing = []
         for _ in range(SECONDS * 4):
-            await self.redis_cli("PUBLISH", REDIS_CHANNEL, "anybody there?")
+            await self.redis_cli("PUBLISH", self.redis_channel, "anybody there?")
             missing = await self.missing("anybody there?", 0.25)
             if not missing:
                 return []

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* So that messages keep their turn while very many connect. */
-enum { ACCEPTS_A_TURN = 64 };
+enum { ACCEPTS_A_TURN = 64, BACKLOG_MAX = 4096 };
 
 struct acceptor {
     h2o_accept_ctx_t ctx;
@@ -108,13 +108,16 @@ static bool accept_one(struct acceptor *a)
     return errno == ECONNABORTED || errno == EPROTO || errno == EINTR;
 }
 
+static void accept_some(struct acceptor *a, int most)
+{
+    while (most-- > 0 && accept_one(a))
+        continue;
+}
+
 static void on_acceptable(h2o_socket_t *listener, const char *err)
 {
-    struct acceptor *a = listener->data;
-    int left = ACCEPTS_A_TURN;
     (void)err;
-    while (left-- > 0 && accept_one(a))
-        continue;
+    accept_some(listener->data, ACCEPTS_A_TURN);
 }
 
 struct acceptor *acceptor_open(h2o_context_t *ctx, int fd, uint64_t max_sockets)
@@ -145,8 +148,7 @@ void acceptor_close(struct acceptor *a)
 {
     if (a->listener == NULL)
         return;
-    while (accept_one(a))
-        continue;
+    accept_some(a, BACKLOG_MAX);
     h2o_socket_close(a->listener);
     a->listener = NULL;
 }

@@ -89,8 +89,8 @@ static void write_text(char text[LISTENER_ADDRESS_MAX], const struct sockaddr_st
 int listener_open(int *fds, size_t count, const char *address, const struct config *config,
                   char text[LISTENER_ADDRESS_MAX])
 {
-    struct sockaddr_storage bound;
-    socklen_t len;
+    struct sockaddr_storage bound = {0};
+    socklen_t len = sizeof(bound);
     struct addrinfo *addresses = resolve(address);
     if (addresses == NULL)
         return -1;

@@ -38,12 +38,12 @@ struct supervisor {
     int exit_code;
 };
 
-static void run_child(struct supervisor *s, unsigned index)
+static void run_child(struct supervisor *s, unsigned index, pid_t supervisor)
 {
     static char name[NAME_MAX_LEN];
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() == 1)
-        _exit(0); /* the supervisor died before that took effect */
+    if (getppid() != supervisor) /* which is process 1 itself in a container */
+        _exit(0);                /* it died before that took effect */
     (void)snprintf(name, sizeof(name), "worker-%u", index);
     log_set_name(name);
     for (unsigned i = 0; i < s->count; i++) {
@@ -58,9 +58,10 @@ static void run_child(struct supervisor *s, unsigned index)
 static void start(struct supervisor *s, unsigned index)
 {
     struct child *c = &s->children[index];
+    pid_t supervisor = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        run_child(s, index);
+        run_child(s, index, supervisor);
     if (pid == -1) {
         log_errno("fork_failed");
         c->restart_ms = clock_mono_ms() + backoff_next_ms(&c->backoff);
@@ -159,7 +160,7 @@ static int open_listeners(struct supervisor *s)
 
 static void supervise(struct supervisor *s, const sigset_t *signals)
 {
-    const struct timespec wait = {0, WAIT_MS * 1000000};
+    const struct timespec wait = {0, WAIT_MS * 1000000L};
     while (s->end_ms == 0 || signal_all(s, 0) != 0) {
         if (s->end_ms == 0)
             start_due(s);

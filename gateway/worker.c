@@ -88,7 +88,7 @@ static void server_init(struct server *s, struct worker *w,
                         void (*register_door)(h2o_hostconf_t *, struct door *))
 {
     h2o_config_init(&s->config);
-    s->config.server_name = (h2o_iovec_t){(char *)(uintptr_t) "", 0};
+    s->config.server_name = h2o_iovec_init(NULL, 0);
     s->config.http1.upgrade_to_http2 = 0; /* this h2o's HTTP/2 has faults that nobody mends */
     s->config.http1.req_timeout = w->config->gateway_request_timeout_ms;
     s->config.max_request_entity_size = MAX_BODY;

@@ -46,27 +46,34 @@ static void flush(struct backplane *b)
     }
 }
 
-static struct id next_id(struct memory *m)
+/* Says that everything up to now was handed in. */
+static void announce(struct backplane *b)
 {
+    struct memory *m = memory_of(b);
     uint64_t now = clock_wall_ms();
     if (now > m->clock.ms)
         m->clock = (struct id){now, 0};
-    else
-        m->clock.seq++;
-    return m->clock;
+    b->events->on_position(b->owner, &m->clock);
+}
+
+/* Announced first: after a step of the clock the hub would take the id for a forged one. */
+static struct id next_id(struct backplane *b)
+{
+    announce(b);
+    memory_of(b)->clock.seq++;
+    return memory_of(b)->clock;
 }
 
 static void publish(struct backplane *b, const struct publication *p, publish_cb cb, void *owner)
 {
-    struct memory *m = memory_of(b);
     const struct namespace_config *settings =
-        config_namespace(m->config, p->channel, p->channel_len);
+        config_namespace(memory_of(b)->config, p->channel, p->channel_len);
     struct publish_outcome outcome = {.status = 200};
     outcome.code = admission_check_payload(settings, p->payload, p->payload_len, &outcome.status);
     outcome.message = "The payload is not allowed here.";
     if (outcome.code == NULL) {
         struct message_parts parts = {.has_id = true,
-                                      .id = next_id(m),
+                                      .id = next_id(b),
                                       .event = p->event,
                                       .key = p->key,
                                       .payload = p->payload,
@@ -85,11 +92,7 @@ static void publish(struct backplane *b, const struct publication *p, publish_cb
 static void tick(struct backplane *b, uint64_t now_ms)
 {
     (void)now_ms;
-    struct memory *m = memory_of(b);
-    uint64_t now = clock_wall_ms();
-    if (now > m->clock.ms)
-        m->clock = (struct id){now, 0};
-    b->events->on_position(b->owner, &m->clock);
+    announce(b);
 }
 
 static bool is_ready(const struct backplane *b)

@@ -37,7 +37,7 @@ struct subscriber {
     uint64_t tick_ms;
     uint64_t ping_ms;
     bool probed;       /* a probe was heard since the link is up */
-    bool resubscribed; /* every topic was confirmed since the link is up */
+    bool resubscribed; /* every topic was confirmed or refused since the link is up */
     struct log_limit denied_limit;
 };
 
@@ -87,17 +87,20 @@ void subscriber_flush(struct subscriber *s)
         (void)send_batch(s, "UNSUBSCRIBE", TOPIC_LEAVE, TOPIC_LEAVING, UNSUBSCRIBE);
 }
 
-/* One reply of the command on its way has come. */
-static void count_reply(struct subscriber *s, enum inflight kind)
+/* The command on its way has its whole answer, a refusal being one too. */
+static void end_command(struct subscriber *s)
 {
-    if (s->inflight != kind)
-        return;
-    if (--s->awaited > 0)
-        return;
     s->inflight = NOTHING;
     if (!topics_has(&s->topics, TOPIC_ASKING))
         s->resubscribed = true;
     subscriber_flush(s);
+}
+
+/* One reply of the command on its way has come. */
+static void count_reply(struct subscriber *s, enum inflight kind)
+{
+    if (s->inflight == kind && --s->awaited == 0)
+        end_command(s);
 }
 
 static void on_ready(void *owner)
@@ -171,7 +174,8 @@ static void on_message(struct subscriber *s, const struct resp *name, const stru
     struct topic *topic = NULL;
     if (strip_prefix(s, name, &channel, &len))
         topic = s->events->find(s->owner, channel, len);
-    if (topic == NULL) {
+    /* Nobody listened when UNSUBSCRIBE went out; who came since would miss what follows this. */
+    if (topic == NULL || topic->state == TOPIC_LEAVING) {
         stats_add(STAT_dropped_unrouted, 1);
         return;
     }
@@ -215,11 +219,12 @@ static void on_batch_refused(struct subscriber *s)
 {
     size_t count;
     enum topic_state to = s->batch_max == 1 ? TOPIC_DENIED : TOPIC_ASKING;
-    (void)topics_take(&s->topics, TOPIC_ASKED, to, BATCH_MAX, &count);
+    struct topic *topic = topics_take(&s->topics, TOPIC_ASKED, to, BATCH_MAX, &count);
+    if (to == TOPIC_DENIED && !topic->wanted)
+        subscriber_unwant(s, topic); /* everybody left while the question was out */
     s->batch_max = 1;
     s->denied_ms = s->tick_ms;
-    s->inflight = NOTHING;
-    subscriber_flush(s);
+    end_command(s);
 }
 
 static void on_error(struct subscriber *s, const struct resp *error)
@@ -236,6 +241,9 @@ static void on_error(struct subscriber *s, const struct resp *error)
         on_batch_refused(s);
         return;
     }
+    if (log_allowed(&s->denied_limit, &suppressed))
+        log_error("subscriber_refused text=%s suppressed=%" PRIu64,
+                  log_quote(quoted, error->text, error->len), suppressed);
     redis_link_drop(s->link, fault == LINK_FAULT_NONE ? LINK_FAULT_PROTOCOL : fault);
 }
 

@@ -8,16 +8,24 @@
 
 #include <stdlib.h>
 
-/* A request whose answer waits for Redis. */
+struct guard;
+
+/* A publish that waits for Redis, which may take longer than its request lives. */
 struct pending {
     h2o_req_t *req; /* NULL: it is gone, nobody is to be told */
+    struct guard *guard;
 };
 
-static void on_request_gone(void *guard)
+/* In the request's pool: disposed of with it. */
+struct guard {
+    struct pending *pending; /* NULL: answered */
+};
+
+static void on_request_gone(void *data)
 {
-    struct pending *p = *(struct pending **)guard;
-    if (p != NULL)
-        p->req = NULL;
+    struct guard *g = data;
+    if (g->pending != NULL)
+        g->pending->req = NULL;
 }
 
 static void answer(h2o_req_t *req, const struct publish_outcome *outcome)
@@ -38,13 +46,12 @@ static void answer(h2o_req_t *req, const struct publish_outcome *outcome)
 
 static void on_published(void *owner, const struct publish_outcome *outcome)
 {
-    struct pending **guard = owner;
-    struct pending *p = *guard;
-    *guard = NULL;
-    if (p->req != NULL)
+    struct pending *p = owner;
+    if (p->req != NULL) {
+        p->guard->pending = NULL;
         answer(p->req, outcome);
+    }
     free(p);
-    h2o_mem_release_shared(guard);
 }
 
 static h2o_iovec_t param(const struct request *r, const char *name)
@@ -63,14 +70,13 @@ static bool check_name(const struct request *r, h2o_iovec_t name,
     return false;
 }
 
-/* The guard lives as long as the request or the backplane's answer, whichever takes longer. */
-static struct pending **remember(h2o_req_t *req)
+static struct pending *remember(h2o_req_t *req)
 {
-    struct pending **guard = h2o_mem_alloc_shared(&req->pool, sizeof(*guard), on_request_gone);
-    h2o_mem_addref_shared(guard);
-    *guard = mem_alloc(sizeof(**guard));
-    (*guard)->req = req;
-    return guard;
+    struct pending *p = mem_alloc(sizeof(*p));
+    p->req = req;
+    p->guard = h2o_mem_alloc_shared(&req->pool, sizeof(struct guard), on_request_gone);
+    p->guard->pending = p;
+    return p;
 }
 
 static void publish_to(const struct request *r, const struct channel_name *channel)

@@ -11,7 +11,7 @@
 
 static void send_asset(const struct request *r);
 
-/* A path that ends in '/' takes everything below it as its rest. */
+/* A path that ends in '/', but for the root, takes everything below it as its rest. */
 struct route {
     const char *path;
     const char *allow;
@@ -26,7 +26,7 @@ static const struct route public_routes[] = {
     {"/healthz", "GET, HEAD", health_live},
     {"/readyz", "GET, HEAD", health_ready},
     {"/tidecast.js", "GET, HEAD", send_asset},
-    {"", "GET, HEAD", send_asset}, /* the page, at "/" alone */
+    {"/", "GET, HEAD", send_asset}, /* the page, and nothing below */
 };
 
 static const struct route admin_routes[] = {
@@ -62,21 +62,22 @@ static void send_asset(const struct request *r)
         reply_body(r->req, 200, a->content_type, (const char *)a->bytes, a->len);
 }
 
+static bool matches(const struct route *route, h2o_iovec_t path, h2o_iovec_t *rest)
+{
+    size_t len = strlen(route->path);
+    if (path.len < len || memcmp(path.base, route->path, len) != 0)
+        return false;
+    bool takes_rest = len > 1 && route->path[len - 1] == '/';
+    *rest = takes_rest ? (h2o_iovec_t){path.base + len, path.len - len} : (h2o_iovec_t){NULL, 0};
+    return takes_rest || path.len == len;
+}
+
 /* The rest's base is NULL for a route without one. */
 static const struct route *find(const struct handler *h, h2o_iovec_t path, h2o_iovec_t *rest)
 {
     for (size_t i = 0; i < h->count; i++) {
-        const struct route *route = &h->routes[i];
-        size_t len = strlen(route->path);
-        bool is_prefix = len != 0 && route->path[len - 1] == '/';
-        *rest = (h2o_iovec_t){NULL, 0};
-        if (len == 0 ? h2o_memis(path.base, path.len, H2O_STRLIT("/"))
-                     : h2o_memis(path.base, path.len, route->path, len))
-            return is_prefix ? NULL : route;
-        if (is_prefix && path.len > len && memcmp(path.base, route->path, len) == 0) {
-            *rest = (h2o_iovec_t){path.base + len, path.len - len};
-            return route;
-        }
+        if (matches(&h->routes[i], path, rest))
+            return &h->routes[i];
     }
     return NULL;
 }
@@ -133,7 +134,7 @@ static int on_request(h2o_handler_t *super, h2o_req_t *req)
         reply_refusal(req, 404, "not_found", "There is nothing at this path.", STAT_refused_path);
     else if (!is_allowed(route, req))
         reply_methods(req, route->allow);
-    else if (r.method != METHOD_POST && req->entity.base != NULL)
+    else if (r.method != METHOD_POST && req->entity.len != 0)
         reply_refusal(req, 400, "unexpected_body", "This request may not have a body.",
                       STAT_refused_request);
     else

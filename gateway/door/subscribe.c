@@ -81,12 +81,12 @@ static bool check_handshake(const struct request *r, h2o_iovec_t key)
         return ws_key_is_valid(key.base, key.len)
                    ? true
                    : refuse_handshake(r, "Sec-WebSocket-Key is not the base64 of 16 bytes.");
-    if (wants_websocket && version.len == 0)
-        return refuse_handshake(r, "Sec-WebSocket-Version is missing.");
     h2o_add_header_by_str(&r->req->pool, &r->req->res.headers, H2O_STRLIT("sec-websocket-version"),
                           0, NULL, H2O_STRLIT("13"));
     h2o_add_header(&r->req->pool, &r->req->res.headers, H2O_TOKEN_UPGRADE, NULL,
                    H2O_STRLIT("websocket"));
+    h2o_add_header(&r->req->pool, &r->req->res.headers, H2O_TOKEN_CONNECTION, NULL,
+                   H2O_STRLIT("upgrade"));
     reply_refusal(r->req, 426, "upgrade_required", "This is a WebSocket of version 13.",
                   STAT_refused_handshake);
     return false;

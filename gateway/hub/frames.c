@@ -59,7 +59,8 @@ const struct frame *frames_get(struct message *m, enum frame_kind kind,
     append_kind(&bytes, m, kind, context);
     struct frame *f = mem_alloc(sizeof(*f) + bytes.len);
     f->len = (uint32_t)bytes.len;
-    memcpy(f->bytes, bytes.bytes, bytes.len);
+    if (bytes.len != 0)
+        memcpy(f->bytes, bytes.bytes, bytes.len);
     buf_fini(&bytes);
     m->frames[kind] = f;
     if (m->ring != NULL)

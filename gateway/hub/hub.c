@@ -139,6 +139,9 @@ void hub_join(struct hub *h, const char *name, size_t len, struct subscription *
     channel_join(c, sub, stream);
     stats_add(STAT_subscriptions, 1);
     h->backplane->ops->want(h->backplane, &c->topic);
+    /* what is published until it is subscribed again does not arrive */
+    if (c->topic.state == TOPIC_LEAVING && !channel_holds_streams(c))
+        list_append(&h->unready, &c->unready);
 }
 
 void hub_leave(struct subscription *sub)

@@ -81,10 +81,9 @@ static bool is_old(const struct ring *r, const struct message *m, uint64_t now_m
     return now_ms - m->arrived_ms > r->limits->max_age_ms;
 }
 
+/* The bounds but for the count, which is kept before a message goes in: no slot is for one more. */
 static void enforce_own_bounds(struct ring *r, uint64_t now_ms)
 {
-    while (r->head - r->tail > r->limits->messages)
-        drop_oldest(r);
     while (r->head - r->tail > 1 && is_old(r, ring_at(r, r->tail), now_ms))
         drop_oldest(r);
     while (r->head - r->tail > 1 && r->bytes > r->limits->bytes) {
@@ -103,6 +102,8 @@ static void enforce_total(struct shelf *s)
 
 void ring_append_take(struct ring *r, struct message *m, uint64_t now_ms)
 {
+    if (r->head - r->tail == r->limits->messages)
+        drop_oldest(r);
     if (r->head - r->tail == r->capacity)
         grow(r);
     size_t size = message_size(m);

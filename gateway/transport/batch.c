@@ -53,7 +53,7 @@ void batch_gather(struct batch *b, struct stream *s, struct subscription *woken)
         struct message *m = ring_at(&sub->channel->ring, sub->cursor++);
         const struct frame_context context = channel_frame_context(sub->channel);
         const struct frame *f = frames_get(m, s->kind, &context);
-        b->iov[b->count] = (struct iovec){(char *)(uintptr_t)f->bytes, f->len};
+        b->iov[b->count] = (struct iovec){(char *)f->bytes, f->len};
         b->messages[b->count] = m;
         b->subs[b->count] = sub;
         b->count++;

@@ -3,6 +3,8 @@
 
 #include "gateway/transport/streams.h"
 
+#include <h2o.h>
+
 /* Answers 200 with the first bytes and takes the socket over. The stream has its channels already.
  * `last_event_id` is what the client saw last, empty if it said nothing. */
 void sse_open(struct stream *s, h2o_req_t *req, const char *last_event_id, size_t len);

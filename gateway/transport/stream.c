@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <h2o.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -81,7 +82,7 @@ static void block(struct stream *s)
 /* Bytes taken by the socket; less than len: the stream is blocked now, or closed. */
 static size_t send_bytes(struct stream *s, const struct iovec *iov, int count, size_t len)
 {
-    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov,
+    const struct msghdr message = {.msg_iov = (struct iovec *)iov,
                                    .msg_iovlen = (size_t)count};
     int fd = h2o_socket_get_fd(s->sock);
     ssize_t n = count == 1 ? send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
@@ -104,7 +105,7 @@ static bool flush_partial(struct stream *s)
         return true;
     const struct frame *f = s->partial->frames[s->kind];
     size_t left = f->len - s->offset;
-    const struct iovec iov = {(char *)(uintptr_t)f->bytes + s->offset, left};
+    const struct iovec iov = {(char *)f->bytes + s->offset, left};
     size_t taken = send_bytes(s, &iov, 1, left);
     s->offset += (uint32_t)taken;
     if (taken < left)
@@ -202,7 +203,7 @@ void stream_send(struct stream *s, const char *bytes, size_t len)
     if (s->is_closing)
         return;
     if (stream_is_idle(s)) {
-        const struct iovec iov = {(char *)(uintptr_t)bytes, len};
+        const struct iovec iov = {(char *)bytes, len};
         taken = send_bytes(s, &iov, 1, len);
     }
     if (taken == len || s->is_closing)
@@ -233,7 +234,7 @@ static void leave_all(struct stream *s)
         stream_unsubscribe(s, &s->first);
 }
 
-void stream_open(struct stream *s, h2o_socket_t *sock, h2o_socket_cb on_readable)
+void stream_open(struct stream *s, h2o_socket_t *sock, stream_readable_cb on_readable)
 {
     if (sock == NULL) {
         stream_close(s, STAT_closed_client);

@@ -12,10 +12,10 @@
 #include "common/stats.h"
 #include "gateway/hub/channel.h"
 
-#include <h2o.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct st_h2o_socket_t; /* h2o_socket_t; who only moves cursors needs no h2o */
 struct streams;
 struct ws_session;
 
@@ -24,7 +24,7 @@ enum { OUTBOX_MAX = 128 * 1024 };
 /* What a hundred thousand of these cost is the point of the project: 104 bytes with the first
  * subscription, 40 for each further one. */
 struct stream {
-    h2o_socket_t *sock; /* NULL while opening */
+    struct st_h2o_socket_t *sock; /* NULL while opening */
     struct streams *all;
     struct message *partial;    /* its frame is on the socket up to `offset`; holds a reference */
     struct buf *outbox;         /* bytes that are no messages and wait; NULL when empty */
@@ -50,8 +50,10 @@ void stream_subscribe(struct stream *s, const char *channel, size_t len);
 struct subscription *stream_find(struct stream *s, const char *channel, size_t len);
 void stream_unsubscribe(struct stream *s, struct subscription *sub);
 
+/* As h2o_socket_cb. */
+typedef void (*stream_readable_cb)(struct st_h2o_socket_t *sock, const char *err);
 /* The socket is ours now. NULL: the client was gone before; the stream ends. */
-void stream_open(struct stream *s, h2o_socket_t *sock, h2o_socket_cb on_readable);
+void stream_open(struct stream *s, struct st_h2o_socket_t *sock, stream_readable_cb on_readable);
 /* Writes what lies after the cursors: of all channels in order for SSE; for a WebSocket of `woken`,
  * or of all when that is NULL. */
 void stream_flush(struct stream *s, struct subscription *woken);

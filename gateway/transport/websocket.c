@@ -101,10 +101,9 @@ static size_t consume(struct stream *s, char *input, size_t len)
         if (result == WS_MORE)
             break;
         if (result == WS_BAD) {
-            if (s->is_finishing)
-                stream_close(s, s->session->reason);
             fail(s, code, why);
-            return len; /* nothing after it can be understood */
+            return len; /* nothing after it can be understood; it is read all the same, for unread
+                           bytes would turn the end into a reset that overtakes our Close */
         }
         at += frame.consumed;
         if (wants(s, &frame))

@@ -5,7 +5,7 @@
 
 static unsigned bucket_of(uint64_t value)
 {
-    if (value < 2 * HISTOGRAM_STEPS)
+    if (value < UINT64_C(2) * HISTOGRAM_STEPS)
         return (unsigned)value;
     unsigned shift = 63 - (unsigned)__builtin_clzll(value) - HISTOGRAM_STEP_BITS;
     if (shift > HISTOGRAM_OCTAVES - 2)

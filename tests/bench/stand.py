@@ -126,15 +126,16 @@ class Process:
         return re.search(pattern, self.log())
 
     def stop(self):
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(self.pid, sign)
-            except ProcessLookupError:
-                pass
-            try:
-                self.popen.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
+        self.popen.terminate()
+        try:
+            self.popen.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self.pid, signal.SIGKILL)  # whoever is left of the group
+        except ProcessLookupError:
+            pass
+        self.popen.wait()
 
 
 class Server:
@@ -183,7 +184,8 @@ class Clients:
         if not select.select([process.popen.stdout], [], [], seconds)[0]:
             raise StandError(f"client gave no answer within {seconds:g} s")
         line = process.popen.stdout.readline()
-        process.must_live()
+        if not line:
+            raise StandError(f"client ended: {process.log()[-600:]}")
         return json.loads(line)
 
     def open(self, count, seconds):

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 60
 METRICS = (r"exec 3<>/dev/tcp/127.0.0.1/9000 && "
-           r"printf 'GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >&3 && cat <&3")
+           r"printf 'GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >&3 && timeout 5 cat <&3")
 
 
 def free_port():

@@ -67,9 +67,10 @@ class RedisServer:
             if self.process.poll() is not None:
                 break
             try:
-                with self.connect() as client:
-                    client.ping()
-                return
+                if self._accepts():
+                    with self.connect() as client:
+                        client.ping()
+                    return
             except redis.AuthenticationError:
                 return
             except redis.ResponseError as error:
@@ -80,6 +81,11 @@ class RedisServer:
             time.sleep(0.01)
         log = self.log.read_text() if self.log.exists() else "no log"
         raise RuntimeError(f"redis-server did not start:\n{log}")
+
+    def _accepts(self):
+        """Asked by hand: a client that fails to connect leaves its socket open."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
 
     def connect(self, **options):
         """A client; bytes are left as they are."""

@@ -742,9 +742,6 @@ def test_a_tick_of_another_epoch_is_refused(tide, epoch):
     assert tide.state() == before
 
 
-# ---- rights ----
-
-
 @pytest.fixture(scope="module")
 def guarded(server, tmp_path_factory):
     del server
@@ -819,7 +816,25 @@ def test_a_missing_right_is_named_and_leaves_no_half_state(server, tide, heard, 
     heard(0)
 
 
-@pytest.mark.parametrize("rights", ["~tide:*", "~tide:* &tide:other", "&tide:* ~tide:$log*", "&tide:*"])
+READS_ALL = "&tide:* %R~tide:* ~tide:news ~tide:quiet %W~tide:$clock %W~tide:$log*"
+
+
+def test_a_user_who_may_not_begin_a_history_leaves_no_half_state(server, tide):
+    tide.publish("news", "x")
+    tide.client.delete("tide:$clock")
+    tide.client.execute_command(
+        "ACL", "SETUSER", "poor", "reset", "on", ">p", *READS_ALL.split(), "+@all"
+    )
+    before = tide.state()
+    with server.connect(username="poor", password="p") as client:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            Tide(client).publish("quiet", "y")
+    assert tide.state() == before
+
+
+@pytest.mark.parametrize(
+    "rights", ["~tide:*", "~tide:* &tide:other", "&tide:* ~tide:$log*", "&tide:*", READS_ALL]
+)
 def test_missing_keys_and_channels_leave_no_half_state(server, tide, heard, rights):
     tide.publish("news", "x")
     heard(1)

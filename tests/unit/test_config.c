@@ -5,18 +5,18 @@
 
 #include <cmocka.h>
 
+#include "common/buf.h"
 #include "common/config.h"
 #include "common/config_table.h"
+#include "tests/unit/exact.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* In a heap copy of exactly the promised size, so that a read past its end is found. */
 static int load(struct config *c, const char *text, struct config_error *error)
 {
     size_t len = strlen(text);
-    char *copy = malloc(len);
-    memcpy(copy, text, len);
+    char *copy = exact(text, len);
     int result = config_load_text(c, copy, len, "test.yaml", error);
     free(copy);
     return result;
@@ -133,7 +133,7 @@ static void the_examples_of_config_yaml_work_when_uncommented(void **state)
 {
     (void)state;
     char *file = read_file("config.yaml");
-    char *text = calloc(1, strlen(file) + 1);
+    struct buf text = {0};
     bool in_example = false;
     char *rest = NULL;
     for (char *line = strtok_r(file, "\n", &rest); line != NULL;
@@ -143,17 +143,16 @@ static void the_examples_of_config_yaml_work_when_uncommented(void **state)
         in_example = is_start || (in_example && is_comment);
         if (strcmp(line, "  ticks: []") == 0)
             continue;
-        (void)strcat(text, in_example ? "  " : "");
-        (void)strcat(text, in_example ? line + 4 : line);
-        (void)strcat(text, "\n");
+        buf_printf(&text, "%s%s\n", in_example ? "  " : "", in_example ? line + 4 : line);
     }
-    struct config *c = loaded(text);
+    buf_append(&text, "", 1);
+    struct config *c = loaded(text.bytes);
     assert_int_equal(c->tick_count, 1);
     assert_string_equal(c->ticks[0].channel, "demo:clock");
     assert_int_equal(of(c, "chat:room7")->publish, PUBLISH_ANYONE);
     assert_int_equal(of(c, "chat:room7")->history_ttl_ms, 86400000);
     config_free(c);
-    free(text);
+    buf_fini(&text);
     free(file);
 }
 

@@ -13,11 +13,11 @@
 static char default_content[] = "{\"seq\":{seq},\"t\":{t},\"channel\":\"{channel}\"}";
 static char channel[] = "demo:clock";
 
-static struct tick_template *make(char *content, uint64_t payload_bytes,
+static struct tick_template *make(const char *content, uint64_t payload_bytes,
                                   enum tick_template_fault *fault)
 {
     const struct tick_config tick = {
-        .channel = channel, .rate = 1, .payload_bytes = payload_bytes, .content = content};
+        .channel = channel, .rate = 1, .payload_bytes = payload_bytes, .content = (char *)content};
     return tick_template_new(&tick, 9999999999, UINT64_MAX, fault);
 }
 
