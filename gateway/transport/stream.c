@@ -82,8 +82,7 @@ static void block(struct stream *s)
 /* Bytes taken by the socket; less than len: the stream is blocked now, or closed. */
 static size_t send_bytes(struct stream *s, const struct iovec *iov, int count, size_t len)
 {
-    const struct msghdr message = {.msg_iov = (struct iovec *)iov,
-                                   .msg_iovlen = (size_t)count};
+    const struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count};
     int fd = h2o_socket_get_fd(s->sock);
     ssize_t n = count == 1 ? send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
                            : sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -11,7 +11,7 @@ from pathlib import Path
 import redis as redis_client
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(os.environ.get("TIDECAST_BIN", ROOT / "build/release/bin")).resolve()
+BIN = Path(os.environ.get("BIN_DIR", ROOT / "build/release/bin")).resolve()
 ARTIFACTS = ROOT / "tests/artifacts"
 
 

@@ -1,6 +1,6 @@
 """cluster: the real programs of a test: Redis, broker, gateways, HAProxy; each one's log is kept.
 
-Programs come from $TIDECAST_BIN (build/release/bin where that is not set). A program that reports a
+Programs come from $BIN_DIR (build/release/bin where that is not set). A program that reports a
 fault (a sanitizer, an assertion, a worker that died unasked) fails the test that runs.
 """
 
@@ -25,7 +25,7 @@ from sse_client import SseClient
 from ws_client import WsClient
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("TIDECAST_BIN", ROOT / "build" / "release" / "bin")).resolve()
+BIN = pathlib.Path(os.environ.get("BIN_DIR", ROOT / "build" / "release" / "bin")).resolve()
 PATIENCE = 10
 START_SECONDS = 30
 STOP_SECONDS = 20
@@ -320,7 +320,7 @@ class HAProxy(Program):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.listener.set_inheritable(True)
         self.address = self.listener.getsockname()
-        environment = {"TIDECAST_BIND": f"fd@{self.listener.fileno()}"}
+        environment = {"BIN_DIRD": f"fd@{self.listener.fileno()}"}
         for number, gateway in enumerate([gateways[0], gateways[-1]], 1):
             environment[f"TIDECAST_GATEWAY_{number}"] = "{}:{}".format(*gateway.address)
         super().__init__(directory, "haproxy",

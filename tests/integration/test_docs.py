@@ -21,7 +21,8 @@ CODES_OF = {
                                       r'up \? "([a-z_]+)"',
                                       r'up \? "[a-z_]+" : "([a-z_]+)"'],
     "gateway/transport/ws_command.c": [r'\[WS_COMMAND_(?!OK)[A-Z_]+\] = "([a-z_]+)"'],
-    "gateway/transport/ws_dispatch.c": [r'answer_error\([^;"]*"([a-z_]+)"', r'\\"gap\\":\\"([a-z_]+)'],
+    "gateway/transport/ws_dispatch.c": [r'answer_error\([^;"]*"([a-z_]+)"',
+                                        r'\\"gap\\":\\"([a-z_]+)'],
     "broker/functions.lua": [r"refuse\('([a-z0-9_]+)'"],
     "deploy/haproxy.cfg": [r'"error":"([a-z_]+)"'],
 }
@@ -78,6 +79,12 @@ def samples():
         yield kind, metric, label, value
 
 
+def log_events():
+    for folder in ("gateway", "broker", "common"):
+        for path in ROOT.glob(f"{folder}/**/*.c"):
+            yield from re.findall(r'log_(?:error|warn|info|errno)\(\s*"(\w+)', path.read_text())
+
+
 def anchors(markdown):
     """The fragments that a page's headings make, as GitHub makes them."""
     for heading in re.findall(r"^#+ (.*)$", markdown, re.M):
@@ -119,15 +126,24 @@ def test_the_protocol_names_no_error_code_that_is_not_there():
 
 
 def test_the_protocol_names_every_metric_and_its_labels():
-    table = dict(re.findall(r"^\| `(tidecast_\w+)` \|(.*)$", text_of("docs/protocol.md"), re.M))
+    section = text_of("docs/protocol.md").partition("## Metrics\n")[2]
+    table = dict(re.findall(r"^\| `(tidecast_\w+)` \|(.*)$", section, re.M))
     known = set()
     for kind, metric, label, value in samples():
         name = metric + ("_total" if kind == "COUNTER" else "")
         known.add(name)
         row = table.get(name, "")
         assert f" {kind.lower()} |" in row, f"{name} is a {kind.lower()}"
-        assert not label or (f"`{label}`" in row and f"`{value}`" in row), f"{name}: {label}={value}"
+        is_listed = f"`{label}`" in row and f"`{value}`" in row
+        assert is_listed or not label, f"{name}: {label}={value}"
     assert set(table) == known
+
+
+def test_operators_are_told_of_every_log_event():
+    events = set(log_events())
+    assert len(events) > 30, "the expression no longer finds the events"
+    section = text_of("docs/operations.md").partition("## Logs\n")[2]
+    assert {event for event in events if f"`{event}`" not in section} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

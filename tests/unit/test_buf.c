@@ -79,7 +79,7 @@ static void any_mix_of_append_and_consume_keeps_the_bytes_in_order(void **state)
             buf_append(&b, bytes, len);
         } else {
             size_t len = dice_roll(&d, (uint32_t)b.len + 1);
-            for (size_t i = 0; i < len; i++)
+            for (size_t i = 0; b.bytes != NULL && i < len; i++)
                 assert_int_equal((unsigned char)b.bytes[i], next_out++);
             buf_consume(&b, len);
         }
