@@ -75,7 +75,7 @@ static const struct config_key settings[] = {
         DURATION(AT(gateway_user_timeout_ms), "30s", SECOND, HOUR)),
     KEY("gateway.request_timeout", "Most time that a request may take to arrive",
         DURATION(AT(gateway_request_timeout_ms), "10s", SECOND, HOUR)),
-    KEY("gateway.channels_per_request", "Most channels in one request or command",
+    KEY("gateway.channels_per_request", "Most channels in one request",
         NUMBER(AT(gateway_channels_per_request), "64", 1, 1024)),
     KEY("gateway.channels_per_connection", "Most channels of one connection",
         NUMBER(AT(gateway_channels_per_connection), "256", 1, 65536)),

@@ -28,8 +28,7 @@
  *   - `channel` is undefined when the stream has several channels;
  *   - `id` is the stream's position, so a message without an id shows that of the one before;
  *   - a refusal has no status: 401 and 403 look like 503 and are retried, ever more slowly. Over
- *     WebSocket they come as close codes 4401 and 4403 and end the client.
- * Cross-origin pages need nothing but the gateway's leave for their origin. */
+ *     WebSocket they come as close codes 4401 and 4403 and end the client. */
 (function () {
 'use strict';
 

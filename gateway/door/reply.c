@@ -27,6 +27,8 @@ static const char *reason_of(int status)
         return "Content Too Large";
     case 426:
         return "Upgrade Required";
+    case 431:
+        return "Request Header Fields Too Large";
     case 503:
         return "Service Unavailable";
     default:

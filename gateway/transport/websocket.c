@@ -88,6 +88,29 @@ static bool wants(const struct stream *s, const struct ws_frame *frame)
     return !s->is_finishing || frame->opcode == WS_CLOSE;
 }
 
+/* Returns how many of the bytes are done with. What can't be understood is read all the same:
+ * unread bytes would turn the end into a reset that overtakes our Close. */
+static size_t pass_over(struct stream *s, const struct ws_frame *frame, size_t len)
+{
+    if (frame->consumed == 0)
+        return len; /* where the next one begins, nobody knows */
+    if (frame->consumed <= len)
+        return frame->consumed;
+    ws_session_get(s)->skip = frame->consumed - len;
+    return len;
+}
+
+/* Of the frame that is being passed over. */
+static size_t skip(struct stream *s, size_t len)
+{
+    struct ws_session *w = s->session;
+    if (w == NULL)
+        return 0;
+    size_t skipped = w->skip < len ? w->skip : len;
+    w->skip -= skipped;
+    return skipped;
+}
+
 /* Handles every whole frame; returns how many bytes they were. */
 static size_t consume(struct stream *s, char *input, size_t len)
 {
@@ -102,8 +125,8 @@ static size_t consume(struct stream *s, char *input, size_t len)
             break;
         if (result == WS_BAD) {
             fail(s, code, why);
-            return len; /* nothing after it can be understood; it is read all the same, for unread
-                           bytes would turn the end into a reset that overtakes our Close */
+            at += pass_over(s, &frame, len - at);
+            continue;
         }
         at += frame.consumed;
         if (wants(s, &frame))
@@ -114,6 +137,9 @@ static size_t consume(struct stream *s, char *input, size_t len)
 
 static void take_input(struct stream *s, char *bytes, size_t len)
 {
+    size_t skipped = skip(s, len);
+    bytes += skipped;
+    len -= skipped;
     if (s->session == NULL || s->session->input.len == 0) {
         size_t used = consume(s, bytes, len);
         if (used < len && !s->is_closing)

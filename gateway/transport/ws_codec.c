@@ -126,14 +126,17 @@ enum ws_result ws_parse(char *input, size_t len, size_t max_payload, struct ws_f
 {
     struct header h;
     const char *fault = read_header(&h, (const unsigned char *)input, len);
+    frame->consumed = 0;
     if (fault != NULL)
         return refuse(code, why, WS_CLOSE_PROTOCOL_ERROR, fault);
     if (h.len == 0)
         return WS_MORE;
     unsigned char first = (unsigned char)input[0];
-    if ((first & CONTROL_BIT) == 0 && h.payload_len > max_payload)
-        return refuse(code, why, WS_CLOSE_TOO_BIG, "message too big");
     size_t start = h.len + MASK_LEN;
+    if ((first & CONTROL_BIT) == 0 && h.payload_len > max_payload) {
+        frame->consumed = start + (size_t)h.payload_len;
+        return refuse(code, why, WS_CLOSE_TOO_BIG, "message too big");
+    }
     if (len < start || len - start < h.payload_len)
         return WS_MORE;
     size_t payload_len = (size_t)h.payload_len;

@@ -48,7 +48,8 @@ enum ws_result { WS_FRAME, WS_MORE, WS_BAD };
  * complete, nothing was changed, and everything that can be refused from the header alone was
  * checked. WS_BAD: *code is what to close with (1002: unmasked, RSV bits, unknown opcode, control
  * frame over 125 bytes or fragmented, length not minimal or above 2^63; 1009: data frame over
- * max_payload) and *why a short reason. */
+ * max_payload) and *why a short reason; with 1009 frame->consumed tells the frame's whole size, so
+ * that it can be passed over, else it is 0. */
 enum ws_result ws_parse(char *input, size_t len, size_t max_payload, struct ws_frame *frame,
                         enum ws_close_code *code, const char **why);
 

@@ -16,6 +16,7 @@ struct ws_session {
     struct timer timer; /* armed while we wait for the peer's Close */
     struct buf input;   /* the begin of a frame */
     struct buf message; /* the fragments so far */
+    size_t skip;        /* bytes still to come of a frame that was refused for its size */
     uint16_t fragments; /* 0: no message under way */
     bool is_close_sent;
     bool is_close_received;

@@ -320,7 +320,7 @@ class HAProxy(Program):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.listener.set_inheritable(True)
         self.address = self.listener.getsockname()
-        environment = {"BIN_DIRD": f"fd@{self.listener.fileno()}"}
+        environment = {"TIDECAST_BIND": f"fd@{self.listener.fileno()}"}
         for number, gateway in enumerate([gateways[0], gateways[-1]], 1):
             environment[f"TIDECAST_GATEWAY_{number}"] = "{}:{}".format(*gateway.address)
         super().__init__(directory, "haproxy",

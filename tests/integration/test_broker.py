@@ -17,7 +17,7 @@ import yaml
 from redis_server import LIBRARY, RedisServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("BIN_DIR", ROOT / "build" / "dev" / "bin")) / "tidecast-broker"
+BINARY = pathlib.Path(os.environ.get("BIN_DIR", ROOT / "build" / "release" / "bin")) / "tidecast-broker"
 LEASE_SECONDS = 0.5
 SOON = 10
 

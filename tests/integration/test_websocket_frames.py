@@ -109,6 +109,7 @@ def test_the_close_of_a_message_too_big_is_not_overtaken_by_a_reset(gateway, for
     close = socket.next_close()
     assert close.close_code == (1002 if form == "unmasked" else 1009)
     socket.send(close.payload, CLOSE)
+    socket.wait_end(8 if form == "unmasked" else 2)
     assert not socket.was_reset
 
 

@@ -6,6 +6,7 @@ enum { MAX_PENDING = 4, TIMEOUT_MS = 500 };
 
 static struct redis_commands *commands;
 
+/* Static in each test: what is still pending is called in the teardown. */
 struct asker {
     unsigned answered_count;
     unsigned null_count;
@@ -71,8 +72,10 @@ static void tick(struct rig *rig, uint64_t after_ms)
 static void answers_come_in_the_order_of_the_questions(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
-    struct asker b = {0};
+    static struct asker a;
+    a = (struct asker){0};
+    static struct asker b;
+    b = (struct asker){0};
     rig_make_ready(rig);
     assert_true(ask(&a));
     assert_true(ask(&b));
@@ -88,7 +91,8 @@ static void answers_come_in_the_order_of_the_questions(void **state)
 static void refuses_before_it_is_ready(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
+    static struct asker a;
+    a = (struct asker){0};
     assert_false(ask(&a));
     rig_connect(rig);
     assert_false(ask(&a));
@@ -98,7 +102,8 @@ static void refuses_before_it_is_ready(void **state)
 static void refuses_one_past_its_bound_and_takes_more_after_an_answer(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
+    static struct asker a;
+    a = (struct asker){0};
     rig_make_ready(rig);
     for (int round = 0; round < 5; round++) { /* round the ring */
         while (redis_commands_pending(commands) < MAX_PENDING)
@@ -115,8 +120,10 @@ static void refuses_one_past_its_bound_and_takes_more_after_an_answer(void **sta
 static void swallows_the_answer_that_comes_too_late(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
-    struct asker b = {0};
+    static struct asker a;
+    a = (struct asker){0};
+    static struct asker b;
+    b = (struct asker){0};
     rig_make_ready(rig);
     assert_true(ask(&a));
     tick(rig, 100000); /* seen now: no loop's delay counts against Redis */
@@ -138,7 +145,8 @@ static void swallows_the_answer_that_comes_too_late(void **state)
 static void a_question_after_an_answered_one_has_its_whole_time(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
+    static struct asker a;
+    a = (struct asker){0};
     rig_make_ready(rig);
     assert_true(ask(&a));
     tick(rig, 0);
@@ -155,7 +163,8 @@ static void a_question_after_an_answered_one_has_its_whole_time(void **state)
 static void drops_a_link_that_is_silent_for_twice_the_timeout(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {0};
+    static struct asker a;
+    a = (struct asker){0};
     rig_make_ready(rig);
     assert_true(ask(&a));
     tick(rig, 0);
@@ -171,7 +180,8 @@ static void drops_a_link_that_is_silent_for_twice_the_timeout(void **state)
 static void everybody_hears_of_the_end_once_and_cannot_ask_again(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {.sends_again = true};
+    static struct asker a;
+    a = (struct asker){.sends_again = true};
     rig_make_ready(rig);
     for (int i = 0; i < MAX_PENDING; i++)
         assert_true(ask(&a));
@@ -191,7 +201,8 @@ static void everybody_hears_of_the_end_once_and_cannot_ask_again(void **state)
 static void an_answer_may_lead_to_the_next_question(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {.sends_again = true};
+    static struct asker a;
+    a = (struct asker){.sends_again = true};
     rig_make_ready(rig);
     for (int i = 0; i < MAX_PENDING; i++)
         assert_true(ask(&a));
@@ -205,7 +216,8 @@ static void an_answer_may_lead_to_the_next_question(void **state)
 static void a_timeout_may_lead_to_the_next_question(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {.sends_again = true};
+    static struct asker a;
+    a = (struct asker){.sends_again = true};
     rig_make_ready(rig);
     assert_true(ask(&a));
     tick(rig, 0);
@@ -232,7 +244,8 @@ static void nobody_need_wait_for_an_answer(void **state)
 {
     const struct resp_arg args[] = {resp_text("PING")};
     struct rig *rig = *state;
-    struct asker a = {0};
+    static struct asker a;
+    a = (struct asker){0};
     rig_make_ready(rig);
     assert_true(redis_commands_send(commands, args, 1, NULL, NULL));
     assert_true(ask(&a));
@@ -249,7 +262,8 @@ static void nobody_need_wait_for_an_answer(void **state)
 static void whoever_waits_hears_of_a_free(void **state)
 {
     struct rig *rig = *state;
-    struct asker a = {.sends_again = true};
+    static struct asker a;
+    a = (struct asker){.sends_again = true};
     rig_make_ready(rig);
     assert_true(ask(&a));
     redis_commands_free(commands);
