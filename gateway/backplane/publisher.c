@@ -11,13 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_INTERVAL_MS = 1000 };
+enum {
+    PROBE_INTERVAL_MS = 1000,
+    PAUSE_MS = 1000 /* ticks further apart than this: we were stopped, not Redis */
+};
 
 struct publisher {
     struct publisher_settings settings;
     struct redis_link *link;
     struct redis_commands *commands;
     uint64_t probe_ms;
+    uint64_t tick_ms;
+    bool awaits_probe;     /* the last probe's answer has not come */
     bool function_missing; /* said once */
     char *redis_channel;   /* scratch: prefix and channel */
 };
@@ -167,8 +172,10 @@ static void on_probe_answer(void *owner, const struct resp *reply)
     bool failed = reply != NULL && reply->type == RESP_ERROR;
     if (failed && !p->function_missing)
         log_warn("probe_without_function text=%s", log_quote(quoted, reply->text, reply->len));
-    if (reply != NULL)
+    if (reply != NULL) {
+        p->awaits_probe = false;
         p->function_missing = failed;
+    }
     if (failed)
         send_plain_probe(p);
 }
@@ -177,17 +184,30 @@ static void send_probe(struct publisher *p)
 {
     const struct resp_arg args[] = {resp_text("FCALL"), resp_text("tidecast_probe"), resp_text("1"),
                                     resp_text(p->settings.probe_channel), resp_text("probe")};
-    (void)redis_commands_send(p->commands, args, 5, on_probe_answer, p);
+    p->awaits_probe = redis_commands_send(p->commands, args, 5, on_probe_answer, p);
+}
+
+/* A link whose probes nobody answers is given up: without probes the subscriber would have to take
+ * its own link for silent, too. */
+static void check_silence(struct publisher *p, uint64_t now_ms)
+{
+    if (now_ms - p->tick_ms > PAUSE_MS)
+        p->probe_ms = now_ms; /* what came meanwhile has not been read yet */
+    if (now_ms > p->probe_ms + p->settings.config->redis_probe_timeout_ms)
+        redis_link_drop(p->link, LINK_FAULT_SILENT);
 }
 
 void publisher_tick(struct publisher *p, uint64_t now_ms)
 {
     redis_link_tick(p->link, now_ms);
     redis_commands_tick(p->commands, now_ms);
-    if (!redis_link_is_ready(p->link) || now_ms < p->probe_ms + PROBE_INTERVAL_MS)
-        return;
-    p->probe_ms = now_ms;
-    send_probe(p);
+    if (redis_link_is_ready(p->link) && p->awaits_probe) {
+        check_silence(p, now_ms);
+    } else if (redis_link_is_ready(p->link) && now_ms >= p->probe_ms + PROBE_INTERVAL_MS) {
+        p->probe_ms = now_ms;
+        send_probe(p);
+    }
+    p->tick_ms = now_ms;
 }
 
 static void on_ready(void *owner)
@@ -195,6 +215,7 @@ static void on_ready(void *owner)
     struct publisher *p = owner;
     stats_set(STAT_redis_command_up, 1);
     p->probe_ms = 0; /* the first probe goes out with the next tick */
+    p->awaits_probe = false;
 }
 
 static void on_reply(void *owner, const struct resp *reply)

@@ -67,6 +67,7 @@ class SwallowingProxy(Loop):
         self.target = str(target)
         self.swallows_new = False
         self.other = {}
+        self.first_words = {}
         self.swallowed = set()
 
     def on_connection(self, client):
@@ -87,8 +88,13 @@ class SwallowingProxy(Loop):
                 self.other.pop(each, None)
                 self.drop(each)
             return
+        self.first_words.setdefault(end, data)
         with contextlib.suppress(OSError):
             self.other[end].sendall(data)
+
+    def said(self, text):
+        """The ends that began with that."""
+        return {end for end, words in list(self.first_words.items()) if text in words}
 
     def swallow(self, is_wanted=lambda client: True):
         self.swallowed.update(end for end in list(self.other) if is_wanted(end))

@@ -78,6 +78,7 @@ class Broker:
             self.process.kill()
         self.process.wait(timeout=SOON)
         self.reader.join(timeout=SOON)
+        self.process.stderr.close()
         log = "".join(self.lines)
         assert "Sanitizer" not in log and "runtime error" not in log, log
 

@@ -148,6 +148,6 @@ def test_a_channel_named_twice_is_one(cluster, gateway, channel):
     assert [event.data for event in stream.take(2)] == ["once", "marker"]
 
 
-def test_ten_thousand_parameters_are_refused(gateway):
-    status, body = one_target(gateway, "/sse?" + "&".join(["a=b"] * 10000))
+def test_a_thousand_parameters_are_refused(gateway):
+    status, body = one_target(gateway, "/sse?" + "&".join(["a=b"] * 1000))
     assert (status, json.loads(body)["error"]) == (400, "bad_query")

@@ -22,6 +22,7 @@ class Proxy:
     """HAProxy on a port of the kernel's choice; ended by close()."""
 
     def __init__(self, gateways):
+        self.clients = []
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         os.set_inheritable(self.listener.fileno(), True)
@@ -37,10 +38,13 @@ class Proxy:
         self.process.kill()
         self.process.wait()
         self.listener.close()
+        for client in self.clients:
+            client.close()
 
     def open(self, request, timeout=10):
         """Sends a request; its socket, with nothing read yet."""
         client = socket.create_connection(("127.0.0.1", self.port), timeout)
+        self.clients.append(client)
         client.sendall(request)
         return client
 

@@ -1,6 +1,5 @@
 """Redis that says nothing more and closes nothing: found by our own probes, within seconds."""
 
-import shutil
 import socket
 import subprocess
 import time
@@ -37,30 +36,27 @@ def assert_delivers(cluster, client, text):
 
 
 def test_links_whose_packets_are_lost_are_made_anew(cluster, proxy, gateway):
+    """Both at once, as when Redis' host vanishes: none of them waits for the other's timeout."""
     client = gateway.sse("news")
     assert_delivers(cluster, client, "before")
     proxy.swallow()
     began = time.monotonic()
     gateway.wait_log("link=subscriber fault=silent")
-    assert time.monotonic() - began < DEAF
-    wait_until(lambda: cluster.redis_client.pubsub_numsub("tide:news")[0][1] == 2
-               or gateway.metrics()["tidecast_workers_ready"], what="another link")
     wait_until(lambda: cluster.publish("news", "after") and client.read_some(0.1))
+    assert time.monotonic() - began < DEAF
     assert client.next_event().data == "after"
-    assert not client.ended
-    gateway.wait_ready()
+    gateway.wait_metric("tidecast_workers_ready", 1)
+    assert time.monotonic() - began < DEAF + 1.5
+    assert gateway.metrics()[LOSSES] == 1 and not client.ended
 
 
-def test_one_way_silence_of_the_command_link_is_found_too(cluster, proxy, gateway):
+def test_silence_of_the_command_link_alone_is_found_too(cluster, proxy, gateway):
     """Without probes nobody could tell a healthy subscriber from a deaf one."""
     client = gateway.sse("news")
     assert_delivers(cluster, client, "before")
-    names = {entry["addr"]: entry["name"] for entry in cluster.redis_client.client_list()}
-    assert sorted(name for name in names.values() if name) == [
-        "tidecast-command", "tidecast-subscriber"]
-    proxy.swallow()
-    gateway.wait_log("fault=silent")
-    gateway.wait_ready(15)
+    proxy.swallow(lambda client: client in proxy.said(b"tidecast-command"))
+    gateway.wait_log("link=command fault=silent")
+    gateway.wait_metric("tidecast_workers_ready", 1)
     wait_until(lambda: cluster.publish("news", "after") and client.read_some(0.1))
     assert client.next_event().data == "after"
 
@@ -110,11 +106,17 @@ def _connects(host, port):
         return probe.connect_ex((host, port)) == 0
 
 
+def local_addresses():
+    return {entry[4][0] for entry in socket.getaddrinfo("localhost", 1)}
+
+
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 @pytest.mark.parametrize("host", ["::1", "127.0.0.1"])
 @pytest.mark.parametrize("spelling", ["localhost", "literal"])
 def test_redis_on_one_family_only(tmp_path, host, spelling):
     """All addresses of a name are tried, whichever comes first."""
+    if spelling == "localhost" and host not in local_addresses():
+        pytest.skip(f"localhost is not {host} here")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as probe:
         port = probe.getsockname()[1]
@@ -156,8 +158,7 @@ def test_a_name_that_nobody_knows_is_told_and_does_not_hold_up_clients(tmp_path)
         gateway.close()
 
 
-def test_a_socket_in_a_directory_that_we_may_not_enter_is_told(tmp_path):
-    assert shutil.which("redis-server")
+def test_a_path_that_is_no_socket_is_told(tmp_path):
     plain = tmp_path / "no-socket"
     plain.write_text("")
     gateway = Gateway(tmp_path, settings={"gateway.backplane": "redis",

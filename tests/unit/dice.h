@@ -1,4 +1,4 @@
-/* dice: a seeded source of chance for property tests. A run prints its seed, TIDECAST_SEED repeats
+/* dice: a seeded source of chance for property tests. A run prints its seed, SEED repeats
  * it.
  */
 #pragma once
@@ -15,11 +15,11 @@ struct dice {
 static inline struct dice dice_new(const char *what)
 {
     struct timespec now;
-    const char *given = getenv("TIDECAST_SEED");
+    const char *given = getenv("SEED");
     (void)clock_gettime(CLOCK_REALTIME, &now);
     uint64_t seed = given != NULL ? strtoull(given, NULL, 0)
                                   : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    printf("%s: TIDECAST_SEED=%#llx\n", what, (unsigned long long)seed);
+    printf("%s: SEED=%#llx\n", what, (unsigned long long)seed);
     return (struct dice){seed};
 }
 

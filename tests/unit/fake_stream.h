@@ -121,7 +121,7 @@ static inline bool fake_flush_partial(struct fake *f)
     if (s->partial == NULL)
         return true;
     const struct frame *frame = s->partial->frames[s->kind];
-    const struct iovec iov = {(char *)(uintptr_t)frame->bytes + s->offset, frame->len - s->offset};
+    const struct iovec iov = {(char *)frame->bytes + s->offset, frame->len - s->offset};
     size_t taken = fake_send(f, &iov, 1, iov.iov_len);
     s->offset += (uint32_t)taken;
     if (taken < iov.iov_len)

@@ -17,7 +17,7 @@
 
 enum { LINGER_MS = 5000, HUBS_MAX = 64 };
 
-static struct namespace_config rig_namespaces[] = {{.name = (char *)(uintptr_t) "default",
+static struct namespace_config rig_namespaces[] = {{.name = (char *)"default",
                                                     .content = CONTENT_AUTO,
                                                     .max_payload = 1000,
                                                     .ring_messages = 65536,

@@ -15,8 +15,8 @@
 enum { MAX = 20 };
 
 static struct namespace_config namespaces[] = {
-    {.name = (char *)(uintptr_t) "default", .content = CONTENT_AUTO, .max_payload = MAX},
-    {.name = (char *)(uintptr_t) "api", .content = CONTENT_JSON, .max_payload = MAX / 2},
+    {.name = (char *)"default", .content = CONTENT_AUTO, .max_payload = MAX},
+    {.name = (char *)"api", .content = CONTENT_JSON, .max_payload = MAX / 2},
 };
 static const struct config config = {.namespaces = namespaces, .namespace_count = 2};
 

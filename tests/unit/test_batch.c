@@ -83,10 +83,9 @@ static void publish(int channel, size_t payload_len, struct client *c)
 {
     static unsigned number;
     static char payload[BATCH_BYTES];
-    char head[16];
     memset(payload, 'x', payload_len);
-    (void)snprintf(head, sizeof(head), "%c%u", 'a' + channel, number++);
-    memcpy(payload, head, strlen(head));
+    int len = snprintf(payload, payload_len, "%c%u", 'a' + channel, number++);
+    payload[len] = 'x';
     const struct message_parts parts = {.payload = payload, .payload_len = payload_len};
     const struct frame_context context = channel_frame_context(channels[channel]);
     struct message *m = message_new(&parts);

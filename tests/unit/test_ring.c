@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 1000 }; /* what a message of message() takes */
+#define SIZE ((size_t)1000) /* what a message of message() takes */
 
 static const struct ring_limits wide = {256, 1 << 20, 60000};
 static const struct frame_context context = {"a", 1, CONTENT_TEXT};
