@@ -7,6 +7,7 @@
 #include "gateway/acceptor.h"
 #include "gateway/door/door.h"
 #include "gateway/hub/hub.h"
+#include "gateway/loop_clock.h"
 #include "gateway/loop_fd.h"
 #include "gateway/transport/streams.h"
 #include "gateway/wheel.h"
@@ -65,6 +66,7 @@ static void on_tick(void *owner)
 {
     struct worker *w = owner;
     uint64_t now_ms = clock_mono_ms();
+    loop_clock_tick(w->loop);
     w->backplane->ops->tick(w->backplane, now_ms);
     wheel_advance(w->wheel, now_ms);
     hub_tick(w->hub, now_ms);

@@ -1,6 +1,7 @@
 #include "gateway/transport/sse.h"
 
 #include "common/random.h"
+#include "gateway/transport/gap.h"
 #include "gateway/transport/sse_codec.h"
 
 #include <errno.h>
@@ -53,34 +54,21 @@ void sse_set_head(h2o_req_t *req)
                           H2O_STRLIT("no"));
 }
 
-/* Nothing between the client's last id and now can be had yet; it must not believe otherwise. */
-static void append_gap(struct buf *out, const struct id *from, const struct id *to)
-{
-    char from_text[ID_TEXT_MAX], to_text[ID_TEXT_MAX];
-    (void)id_format(from, from_text);
-    (void)id_format(to, to_text);
-    buf_printf(out,
-               "event: tidecast.gap\n"
-               "data: {\"from\":\"%s\",\"to\":\"%s\",\"reason\":\"resume_unavailable\"}\n\n",
-               from_text, to_text);
-}
-
 static void append_first_bytes(struct buf *out, const struct stream *s, const char *last_event_id,
                                size_t len)
 {
     const struct config *config = s->all->config;
     struct id position = hub_position(s->all->hub);
-    struct id last;
+    struct id from;
     sse_append_retry(out,
                      random_between(config->gateway_retry_min_ms, config->gateway_retry_max_ms));
     if (!id_is_zero(&position))
         sse_append_position(out, &position);
-    if (len == 0)
+    if (!gap_is_there(last_event_id, len, &position, &from))
         return;
-    if (!id_parse(&last, last_event_id, len))
-        last = (struct id){0};
-    if (id_compare(&last, &position) != 0)
-        append_gap(out, &last, &position);
+    buf_append_text(out, "event: " GAP_EVENT "\ndata: ");
+    gap_append_json(out, &from, &position);
+    buf_append_text(out, "\n\n");
 }
 
 void sse_open(struct stream *s, h2o_req_t *req, const char *last_event_id, size_t len)

@@ -1,6 +1,7 @@
 #include "gateway/transport/ws_dispatch.h"
 
 #include "common/mem.h"
+#include "gateway/transport/gap.h"
 #include "gateway/transport/streams.h"
 #include "gateway/transport/ws_command.h"
 
@@ -71,6 +72,23 @@ static size_t count_new(struct stream *s, const struct ws_command *c)
     return count;
 }
 
+/* After the answer, a message of each channel that says what may be missing. */
+static void tell_gaps(struct stream *s, const struct ws_command *c, const struct id *position)
+{
+    struct id from;
+    char to[ID_TEXT_MAX];
+    if (!gap_is_there(c->since, strlen(c->since), position, &from))
+        return;
+    (void)id_format(position, to);
+    for (size_t i = 0; i < c->channel_count; i++) {
+        struct buf json = {0};
+        buf_printf(&json, "{\"channel\":\"%s\",\"id\":\"%s\",\"event\":\"" GAP_EVENT "\",\"data\":",
+                   c->channels[i].bytes, to);
+        gap_append_json(&json, &from, position);
+        end_answer(s, &json);
+    }
+}
+
 static void subscribe(struct stream *s, const struct ws_command *c)
 {
     if (s->sub_count + count_new(s, c) > s->all->config->gateway_channels_per_connection) {
@@ -92,9 +110,9 @@ static void subscribe(struct stream *s, const struct ws_command *c)
         (void)id_format(&position, text);
         buf_printf(&json, ",\"id\":\"%s\"", text);
     }
-    if (c->since != NULL && (id_is_zero(&position) || strcmp(c->since, text) != 0))
-        buf_append_text(&json, ",\"gap\":\"resume_unavailable\"");
     end_answer(s, &json);
+    if (c->since != NULL)
+        tell_gaps(s, c, &position);
 }
 
 static void unsubscribe(struct stream *s, const struct ws_command *c)

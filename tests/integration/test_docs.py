@@ -21,8 +21,7 @@ CODES_OF = {
                                       r'up \? "([a-z_]+)"',
                                       r'up \? "[a-z_]+" : "([a-z_]+)"'],
     "gateway/transport/ws_command.c": [r'\[WS_COMMAND_(?!OK)[A-Z_]+\] = "([a-z_]+)"'],
-    "gateway/transport/ws_dispatch.c": [r'answer_error\([^;"]*"([a-z_]+)"',
-                                        r'\\"gap\\":\\"([a-z_]+)'],
+    "gateway/transport/ws_dispatch.c": [r'answer_error\([^;"]*"([a-z_]+)"'],
     "broker/functions.lua": [r"refuse\('([a-z0-9_]+)'"],
     "deploy/haproxy.cfg": [r'"error":"([a-z_]+)"'],
 }

@@ -29,7 +29,7 @@ WORKER_MAY_INCLUDE = ["gateway/door/door.h", "gateway/hub/hub.h", "gateway/trans
 
 # Which files may know a library.
 LIBRARIES = {
-    r"h2o(/.*)?\.h": ["gateway/worker.h", "gateway/acceptor.h", "gateway/loop_fd.h",
+    r"h2o(/.*)?\.h": ["gateway/worker.h", "gateway/acceptor.h", "gateway/loop_fd.h", "gateway/loop_clock.h",
                       "gateway/link_h2o.c", "gateway/door/", "gateway/transport/"],
     r"hiredis/.*": ["common/resp.c", "common/redis_link.c"],
     r"ev\.h": ["broker/"],

@@ -135,9 +135,13 @@ def test_what_is_published_when_subscribe_is_answered_arrives(cluster, gateway, 
 def test_a_since_that_cannot_be_resumed_is_told(gateway, channel):
     socket = gateway.ws(target="/ws")
     answer = socket.ask(subscribe=[channel], since="1-1")
-    assert answer["gap"] and answer["subscribed"] == [channel]
-    assert "gap" not in socket.ask(subscribe=[channel], since="")
-    assert "gap" not in socket.ask(subscribe=[channel])
+    assert answer["subscribed"] == [channel]
+    gap = socket.next_json()
+    assert gap["channel"] == channel and gap["event"] == "tidecast.gap" and gap["id"] == answer["id"]
+    assert gap["data"] == {"from": "1-1", "to": answer["id"], "reason": "resume_unavailable"}
+    socket.ask(subscribe=[channel], since="")
+    socket.ask(subscribe=[channel])
+    assert socket.ask(ping=1)["pong"] == 1  # nothing but the answers came
 
 
 @pytest.mark.parametrize("data", ["text", "", "ünï\n\"", {"a": [1, 2.50, {"b": None}]}, [], {}, [1],
