@@ -1,7 +1,7 @@
 #include "gateway/loop_clock.h"
 
-/* Entries are in the order of their start, which for those from before a step lies ahead. Their time
- * starts again now. */
+/* Entries are in the order of their start, which for those from before a step lies ahead. Their
+ * time starts again now. */
 static void restart_those_ahead(h2o_timeout_t *timeout, uint64_t now_ms)
 {
     h2o_linklist_t *list = &timeout->_entries;

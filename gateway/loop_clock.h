@@ -3,6 +3,6 @@
 
 #include <h2o.h>
 
-/* Every tick. Without it a step back by an hour keeps every request that was under way, and all that
- * began later, from timing out for an hour. */
+/* Every tick. Without it a step back by an hour keeps every request that was under way, and all
+ * that began later, from timing out for an hour. */
 void loop_clock_tick(h2o_loop_t *loop);

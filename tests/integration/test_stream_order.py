@@ -62,6 +62,16 @@ def test_a_websocket_gets_each_channel_in_order(wide):
         assert [m["id"] for m in messages if m["channel"] == name] == ids[first::2]
 
 
+def test_a_stream_that_waits_for_a_channel_is_told_no_position_meanwhile(make_cluster):
+    one = make_cluster(settings={"gateway.heartbeat": "1s"})
+    one.redis_client.execute_command("ACL", "SETUSER", "default", "resetchannels", "&tide:$*", "&tide:a")
+    stream = one.gateway.sse("a", "forbidden")
+    given = one.fcall("a", "x")
+    stream.wait_for(lambda s: s.comments, what="a heartbeat")
+    assert not stream.events and len(stream.positions) == 1
+    assert stream.next_event().id == given, "after three seconds it goes on without the other"
+
+
 def number_of(given):
     return tuple(map(int, given.split("-")))
 

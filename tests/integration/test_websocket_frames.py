@@ -114,6 +114,14 @@ def test_the_close_of_a_message_too_big_is_not_overtaken_by_a_reset(gateway, for
     assert not socket.was_reset
 
 
+def test_the_payload_of_a_refused_frame_is_not_taken_for_frames(gateway):
+    """It reads as the begin of long frames, which would swallow the client's Close."""
+    socket = gateway.ws(target="/ws")
+    socket.send_raw(header(TEXT, 500_000) + b"mask" + b"\x81\xfe" * 250_000)
+    wait_until(lambda: unread_by_gateway(gateway, socket) == 0, what="reading of all that was sent")
+    socket.expect_close(1009, timeout=2)
+
+
 def unread_by_gateway(gateway, socket):
     """Bytes that lie in the kernel on either side of the connection."""
     ports = {socket.socket.getsockname()[1], gateway.address[1]}
