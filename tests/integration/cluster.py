@@ -73,6 +73,7 @@ class Program:
         self.process = None
         self.clients = []
         self.deaths_expected = 0
+        self.reported = 0  # faults in the log before it have failed a test already
         running.append(self)
 
     @property
@@ -135,11 +136,12 @@ class Program:
         """Fails if it reported a fault, or ended unasked."""
         log = self.log
         deaths = self.deaths_expected
-        for fault in FAULT.finditer(log):
+        for fault in FAULT.finditer(log, self.reported):
             if fault.group() == "worker_died" and deaths > 0:
                 deaths -= 1
                 continue
             at = log.rfind("\n", 0, fault.start()) + 1
+            self.reported, self.deaths_expected = len(log), 0
             raise AssertionError(f"{self.name} reported a fault:\n{log[at:at + 6000]}")
         if self.process is not None:
             assert self.process.poll() is None, f"{self.name} ended:\n{log[-4000:]}"

@@ -73,6 +73,11 @@ def stopped(*pids):
                 os.kill(pid, signal.SIGCONT)
 
 
+def is_sanitized(program):
+    """Whether it was built with AddressSanitizer, which keeps freed memory for a while."""
+    return b"__asan_init" in pathlib.Path(program).read_bytes()
+
+
 class CpuMeter:
     """CPU seconds that processes use for each second that passes."""
 

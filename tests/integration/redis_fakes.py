@@ -68,6 +68,7 @@ class SwallowingProxy(Loop):
         self.swallows_new = False
         self.other = {}
         self.first_words = {}
+        self.heard = bytearray()  # everything that passed, both ways
         self.swallowed = set()
 
     def on_connection(self, client):
@@ -89,6 +90,7 @@ class SwallowingProxy(Loop):
                 self.drop(each)
             return
         self.first_words.setdefault(end, data)
+        self.heard += data
         with contextlib.suppress(OSError):
             self.other[end].sendall(data)
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from cluster import BIN, wait_until
+from processes import is_sanitized
 
 HOUR = 3600
 HEARTBEATS = "tidecast_heartbeats_total"
@@ -38,8 +39,7 @@ def stepped(make_cluster, library, tmp_path):
     cluster = make_cluster(gateways=0, namespaces={"default": {"publish": "anyone"}})
     preload = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True,
                              check=True).stdout.strip()
-    gateway_is_sanitized = b"__asan_init" in (BIN / "tidecast-gateway").read_bytes()
-    libraries = f"{preload} {library}" if gateway_is_sanitized else str(library)
+    libraries = f"{preload} {library}" if is_sanitized(BIN / "tidecast-gateway") else str(library)
     gateway = cluster.add_gateway(
         {"gateway.heartbeat": "1s", "gateway.request_timeout": "2s"},
         wrapper=["env", f"LD_PRELOAD={libraries}", f"CLOCK_SHIFT_FILE={clock.path}"])

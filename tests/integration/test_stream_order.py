@@ -66,6 +66,7 @@ def test_a_stream_that_waits_for_a_channel_is_told_no_position_meanwhile(make_cl
     one = make_cluster(settings={"gateway.heartbeat": "1s"})
     one.redis_client.execute_command("ACL", "SETUSER", "default", "resetchannels", "&tide:$*", "&tide:a")
     stream = one.gateway.sse("a", "forbidden")
+    one.wait_subscribed("a")
     given = one.fcall("a", "x")
     stream.wait_for(lambda s: s.comments, what="a heartbeat")
     assert not stream.events and len(stream.positions) == 1

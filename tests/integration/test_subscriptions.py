@@ -11,8 +11,9 @@ import time
 
 import pytest
 
-from cluster import wait_until
-from processes import rss_bytes
+from cluster import BIN, wait_until
+from processes import is_sanitized, rss_bytes
+from redis_fakes import SwallowingProxy
 
 RESET = struct.pack("ii", 1, 0)
 
@@ -90,7 +91,8 @@ def test_two_thousand_clients_that_vanish_while_redis_is_paused_leave_nothing(ma
     storm(200)
     before = storm(2000)
     after = storm(2000)
-    assert after - before < 1_000_000, f"grew by {after - before} bytes"
+    most = 30_000_000 if is_sanitized(BIN / "tidecast-gateway") else 1_000_000  # freed is kept a while
+    assert after - before < most, f"grew by {after - before} bytes"
     client = gateway.sse("news")
     cluster.wait_subscribed("news")
     cluster.publish("news", "alive")
@@ -133,27 +135,31 @@ def raw_publish(cluster, channel, text):
 
 def test_what_was_on_its_way_before_unsubscribe_is_not_for_those_who_join_after_it(make_cluster):
     """They would get that message, and then miss those that Redis sends nobody."""
-    cluster = make_cluster(broker=False, settings={"gateway.unsubscribe_linger": "0ms"})
-    gateway = cluster.gateway
-    for _ in range(5):
-        client = gateway.sse("news")
-        cluster.wait_subscribed("news")
-        cluster.redis.pause()
-        senders = [raw_publish(cluster, "news", "1")]
-        client.close()
-        gateway.wait_metric("tidecast_subscriptions", 0)
-        time.sleep(0.25)  # two ticks: UNSUBSCRIBE has been sent
-        late = gateway.sse("news")
-        senders.append(raw_publish(cluster, "news", "2"))
-        cluster.redis.resume()
-        for sender in senders:
-            assert sender.recv(100).startswith(b":")
-            sender.close()
-        cluster.wait_subscribed("news")
-        cluster.publish("news", "3")
-        assert late.next_event().data == "3"
-        late.close()
-        wait_until(lambda: channels_in_redis(cluster) == [])
+    cluster = make_cluster(gateways=0, broker=False)
+    with SwallowingProxy(cluster.redis.socket) as proxy:
+        gateway = cluster.add_gateway({"redis.address": proxy.address,
+                                       "gateway.unsubscribe_linger": "0ms"})
+        for number in range(1, 6):
+            client = gateway.sse("news")
+            cluster.wait_subscribed("news")
+            cluster.redis.pause()
+            senders = [raw_publish(cluster, "news", "1")]
+            client.close()
+            wait_until(lambda least=number: proxy.heard.count(b"UNSUBSCRIBE") == 2 * least - 1)
+            late = gateway.sse("news")
+            senders.append(raw_publish(cluster, "news", "2"))
+            cluster.redis.resume()
+            for sender in senders:
+                assert sender.recv(100).startswith(b":")
+                sender.close()
+            cluster.wait_subscribed("news")
+            cluster.publish("news", "3")
+            assert late.next_event().data == "3"
+            late.close()
+            wait_until(lambda: channels_in_redis(cluster) == [])
+            wait_until(lambda least=number: proxy.heard.count(b"UNSUBSCRIBE") == 2 * least)
+        gateway.close()
+        cluster.gateways.remove(gateway)
 
 
 def test_a_channel_lingers_for_those_who_come_back(make_cluster):
