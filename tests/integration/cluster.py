@@ -229,7 +229,7 @@ class Gateway(Daemon):
         self.admin_address = None
 
     def start(self, ready=True):
-        """`ready` False: returns when it listens, whatever Redis says."""
+        """`ready` False: returns when it listens and has a worker, whatever Redis says."""
         self.write_config()
         seen = len(self.log)
         self.launch()
@@ -239,6 +239,8 @@ class Gateway(Daemon):
                                                seen)
         if ready:
             self.wait_ready()
+        else:
+            self.wait_log(r"worker_started", after=seen)
         return self
 
     def _address(self, pattern, setting, seen):
