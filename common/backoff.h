@@ -3,12 +3,11 @@
 
 #include <stdint.h>
 
-/* Plain data, the caller's; each has its own random numbers, seeded by the kernel. */
+/* Plain data, the caller's. */
 struct backoff {
     uint64_t base_ms;
     uint64_t max_ms;
     unsigned attempt; /* runtime */
-    uint64_t random;
 };
 
 void backoff_init(struct backoff *b, uint64_t base_ms, uint64_t max_ms);

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/random.h"
 #include "common/stats.h"
 #include "gateway/listener.h"
 #include "gateway/worker.h"
@@ -46,6 +47,7 @@ static void run_child(struct supervisor *s, unsigned index, pid_t supervisor)
         _exit(0);                /* it died before that took effect */
     (void)snprintf(name, sizeof(name), "worker-%u", index);
     log_set_name(name);
+    random_reseed();
     for (unsigned i = 0; i < s->count; i++) {
         if (i != index)
             (void)close(s->children[i].listen_fd);

@@ -8,6 +8,8 @@
 #include "common/random.h"
 
 #include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void stays_between_its_bounds_and_reaches_both(void **state)
 {
@@ -58,6 +60,28 @@ static void all_values_come_about_equally_often(void **state)
         assert_in_range(counts[i], DRAWS / VALUES * 4 / 5, DRAWS / VALUES * 6 / 5);
 }
 
+static void a_child_that_reseeds_draws_its_own(void **state)
+{
+    int ends[2];
+    uint64_t mine, theirs;
+    (void)state;
+    (void)random_between(0, UINT64_MAX);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        random_reseed();
+        mine = random_between(0, UINT64_MAX);
+        _exit(write(ends[1], &mine, sizeof(mine)) != sizeof(mine));
+    }
+    mine = random_between(0, UINT64_MAX);
+    assert_int_equal(read(ends[0], &theirs, sizeof(theirs)), sizeof(theirs));
+    assert_true(mine != theirs);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -65,6 +89,7 @@ int main(void)
         cmocka_unit_test(equal_bounds_leave_no_choice),
         cmocka_unit_test(the_whole_range_has_every_bit),
         cmocka_unit_test(all_values_come_about_equally_often),
+        cmocka_unit_test(a_child_that_reseeds_draws_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
