@@ -43,6 +43,7 @@ struct redis_link {
     enum link_greeting greeting;
     struct link_output out;
 
+    bool is_paused;          /* by the owner */
     bool is_busy;            /* within a callback that may find the link bad */
     enum link_fault dropped; /* found bad, not taken down yet */
     char text[TEXT_MAX];     /* why, fit for a log line */
@@ -95,6 +96,7 @@ static void close_watch(struct redis_link *l)
     l->watch = NULL;
     l->fd = -1;
     l->wants_write = false;
+    l->is_paused = false;
     resp_reader_free(l->reader);
     l->reader = NULL;
     link_output_clear(&l->out);
@@ -288,12 +290,12 @@ static void on_greeting_reply(struct redis_link *l, const struct resp *reply)
         flush(l);
 }
 
-/* False: that was this connection's end. */
+/* Whether to read on: not at this connection's end, and not while paused. */
 static bool drain(struct redis_link *l)
 {
     const struct resp *reply = NULL;
     enum resp_result result = RESP_MORE;
-    while ((result = resp_reader_next(l->reader, &reply)) == RESP_OK) {
+    while (!l->is_paused && (result = resp_reader_next(l->reader, &reply)) == RESP_OK) {
         if (l->state == LINK_READY)
             l->callbacks.on_reply(l->owner, reply);
         else
@@ -309,13 +311,13 @@ static bool drain(struct redis_link *l)
         const char *why = resp_reader_error(l->reader);
         fail_quoting(l, LINK_FAULT_PROTOCOL, why, strlen(why));
     }
-    return result == RESP_MORE;
+    return result == RESP_MORE && !l->is_paused;
 }
 
 static void read_some(struct redis_link *l)
 {
     char bytes[READ_LEN];
-    for (int i = 0; i < READS_A_TURN; i++) {
+    for (int i = 0; i < READS_A_TURN && !l->is_paused; i++) {
         ssize_t n = recv(l->fd, bytes, sizeof(bytes), 0);
         if (n == 0) {
             fail_at(l, LINK_FAULT_CLOSED, "closed by Redis");
@@ -390,6 +392,21 @@ void redis_link_drop(struct redis_link *l, enum link_fault fault)
         l->dropped = fault;
     else
         fail(l, fault);
+}
+
+void redis_link_pause(struct redis_link *l)
+{
+    l->is_paused = true;
+}
+
+void redis_link_resume(struct redis_link *l)
+{
+    l->is_paused = false;
+    if (l->state != LINK_READY)
+        return;
+    l->is_busy = true;
+    (void)drain(l);
+    l->is_busy = false;
 }
 
 uint64_t redis_link_connects(const struct redis_link *l)

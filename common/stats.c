@@ -73,6 +73,11 @@ void stats_sub(enum counter stat, uint64_t n)
     stats_set(stat, current(stat) - n);
 }
 
+const char *stats_labels(enum counter stat)
+{
+    return rows[stat].labels;
+}
+
 uint64_t stats_sum(enum counter stat)
 {
     uint64_t sum = 0;

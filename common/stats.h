@@ -40,6 +40,10 @@
     X(COUNTER, dropped_stale, "tidecast_messages_dropped", "reason=\"stale_id\"", "")              \
     X(COUNTER, dropped_future, "tidecast_messages_dropped", "reason=\"future_id\"", "")            \
     X(COUNTER, dropped_unrouted, "tidecast_messages_dropped", "reason=\"no_channel\"", "")         \
+    X(COUNTER, lingers_cut, "tidecast_lingers_cut", "",                                            \
+      "Channels unsubscribed early because too many lingered.")                                    \
+    X(COUNTER, backplane_pauses, "tidecast_backplane_pauses", "",                                  \
+      "Times Redis was left waiting for the sweeps.")                                              \
     X(COUNTER, delivered_sse, "tidecast_messages_delivered", "transport=\"sse\"",                  \
       "Messages written to a client's socket.")                                                    \
     X(COUNTER, delivered_ws, "tidecast_messages_delivered", "transport=\"websocket\"", "")         \
@@ -94,6 +98,8 @@ void stats_add(enum counter stat, uint64_t n);
 void stats_sub(enum counter stat, uint64_t n);
 void stats_set(enum counter stat, uint64_t value);
 
+/* Its labels as they are written, such as `reason="slow"`. */
+const char *stats_labels(enum counter stat);
 /* Over all slots. */
 uint64_t stats_sum(enum counter stat);
 /* A process that died leaves no connections: its gauges go to 0, its counters stay. */

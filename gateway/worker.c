@@ -21,6 +21,7 @@
 
 enum {
     TICK_MS = 100,
+    GRACE_MS = 200,
     LOOP_WAIT_MS = 1000,
     FILES_RESERVED = 64,       /* of the limit, for everything that is no client */
     MAX_BODY = 2 * 1024 * 1024 /* above every max_payload, so that our own 413 can be told */
@@ -46,7 +47,8 @@ struct worker {
     struct loop_flag hub_flag;
     struct loop_ticker ticker;
     struct loop_signal signal;
-    uint64_t end_ms; /* when the worker ends whatever is left; 0: it runs */
+    uint64_t grace_ms; /* until then it goes on answering requests, though it ends */
+    uint64_t end_ms;   /* when the worker ends whatever is left; 0: it runs */
 };
 
 static void raise_hub_flag(void *owner)
@@ -80,6 +82,7 @@ static void on_terminate(void *owner)
     struct worker *w = owner;
     if (w->end_ms != 0)
         return;
+    w->grace_ms = clock_mono_ms() + GRACE_MS;
     w->end_ms = clock_mono_ms() + w->config->gateway_shutdown_timeout_ms;
     stats_set(STAT_ready, 0);
     acceptor_close(w->clients.acceptor);
@@ -131,7 +134,8 @@ static void init_backplane(struct worker *w)
 static void init_servers(struct worker *w)
 {
     uint64_t sockets = max_sockets(w->config);
-    w->door = (struct door){w->config, w->streams, w->settings->count};
+    w->door =
+        (struct door){.config = w->config, .streams = w->streams, .workers = w->settings->count};
     server_init(&w->clients, w, door_register_public);
     w->clients.acceptor = acceptor_open(&w->clients.context, w->settings->listen_fd, sockets);
     server_init(&w->admin, w, door_register_admin);
@@ -152,9 +156,15 @@ static void init(struct worker *w)
     init_servers(w);
 }
 
+/* Streams and publishes under way end first, and who was taken from the queue of the listener at
+ * the last moment is answered. */
 static bool is_over(const struct worker *w)
 {
-    return w->end_ms != 0 && (w->streams->rota.count == 0 || clock_mono_ms() >= w->end_ms);
+    uint64_t now_ms = clock_mono_ms();
+    if (w->end_ms == 0)
+        return false;
+    bool is_idle = w->streams->rota.count == 0 && w->door.pending == 0 && now_ms >= w->grace_ms;
+    return is_idle || now_ms >= w->end_ms;
 }
 
 int worker_run(const struct worker_settings *settings)

@@ -15,11 +15,11 @@ static const enum counter drop_stats[] = {
 static struct message *drop(const char *channel, size_t channel_len, enum counter stat,
                             const char *reason)
 {
-    static struct log_limit limit;
+    static struct log_limit limits[STAT_COUNT];
     uint64_t suppressed;
     char quoted[LOG_QUOTE_MAX];
     stats_add(stat, 1);
-    if (log_allowed(&limit, &suppressed))
+    if (log_allowed(&limits[stat], &suppressed))
         log_warn("message_dropped reason=%s channel=%s suppressed=%lu", reason,
                  log_quote(quoted, channel, channel_len), suppressed);
     return NULL;

@@ -77,6 +77,9 @@ struct backplane_ops {
     void (*unwant)(struct backplane *b, struct topic *topic);
     /* Sends the batches that want and unwant made due. */
     void (*flush)(struct backplane *b);
+    /* Hands in nothing more until resume, which may do so before it returns; for moments only. */
+    void (*pause)(struct backplane *b);
+    void (*resume)(struct backplane *b);
     /* Calls back exactly once, perhaps before it returns. */
     void (*publish)(struct backplane *b, const struct publication *p, publish_cb cb, void *owner);
     /* Every 100 ms. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum {
+    UNSENT_MAX = 16 << 20, /* bytes; beyond it Redis is too slow for one more */
     PROBE_INTERVAL_MS = 1000,
     PAUSE_MS = 1000 /* ticks further apart than this: we were stopped, not Redis */
 };
@@ -145,7 +146,8 @@ void publisher_publish(struct publisher *p, const struct publication *publicatio
                   publication->idempotency_key_len);
     struct waiting *w = mem_alloc(sizeof(*w));
     *w = (struct waiting){cb, owner};
-    if (redis_commands_send(p->commands, args, count, on_published, w))
+    if (redis_link_unsent(p->link) < UNSENT_MAX &&
+        redis_commands_send(p->commands, args, count, on_published, w))
         return;
     free(w);
     bool up = redis_link_is_ready(p->link);
@@ -172,10 +174,9 @@ static void on_probe_answer(void *owner, const struct resp *reply)
     bool failed = reply != NULL && reply->type == RESP_ERROR;
     if (failed && !p->function_missing)
         log_warn("probe_without_function text=%s", log_quote(quoted, reply->text, reply->len));
-    if (reply != NULL) {
-        p->awaits_probe = false;
+    p->awaits_probe = false; /* of an answer that comes too late nobody is told: ask anew */
+    if (reply != NULL)
         p->function_missing = failed;
-    }
     if (failed)
         send_plain_probe(p);
 }

@@ -40,6 +40,16 @@ static void flush(struct backplane *b)
     subscriber_flush(redis_of(b)->subscriber);
 }
 
+static void pause_hearing(struct backplane *b)
+{
+    subscriber_pause(redis_of(b)->subscriber);
+}
+
+static void resume_hearing(struct backplane *b)
+{
+    subscriber_resume(redis_of(b)->subscriber);
+}
+
 static void publish(struct backplane *b, const struct publication *p, publish_cb cb, void *owner)
 {
     publisher_publish(redis_of(b)->publisher, p, cb, owner);
@@ -70,6 +80,8 @@ static const struct backplane_ops ops = {
     .want = want,
     .unwant = unwant,
     .flush = flush,
+    .pause = pause_hearing,
+    .resume = resume_hearing,
     .publish = publish,
     .tick = tick,
     .is_ready = is_ready,

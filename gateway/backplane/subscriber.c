@@ -304,6 +304,16 @@ void subscriber_unwant(struct subscriber *s, struct topic *topic)
         s->events->on_off(s->owner, topic);
 }
 
+void subscriber_pause(struct subscriber *s)
+{
+    redis_link_pause(s->link);
+}
+
+void subscriber_resume(struct subscriber *s)
+{
+    redis_link_resume(s->link);
+}
+
 static void check_silence(struct subscriber *s, uint64_t now_ms)
 {
     if (s->tick_ms != 0 && now_ms - s->tick_ms > PAUSE_MS)

@@ -21,6 +21,9 @@ void subscriber_want(struct subscriber *s, struct topic *topic);
 void subscriber_unwant(struct subscriber *s, struct topic *topic);
 /* Sends the next batch, unless one is on its way. */
 void subscriber_flush(struct subscriber *s);
+/* As in backplane_ops. */
+void subscriber_pause(struct subscriber *s);
+void subscriber_resume(struct subscriber *s);
 /* `probes_come`: whether probes are being published now; else the link is asked itself (PING). */
 void subscriber_tick(struct subscriber *s, uint64_t now_ms, bool probes_come);
 /* Every wanted topic was confirmed since the link is up, and a probe was heard. */

@@ -76,10 +76,13 @@ bool channel_names_take(struct channel_names *names, const struct request *r)
             return refuse_name(r);
         add_take(names, mem_strndup(p->value, p->value_len), p->value_len);
     }
-    if (names->count <= r->door->config->gateway_channels_per_request)
+    const struct config *config = r->door->config;
+    if (names->count <= config->gateway_channels_per_request &&
+        names->count <= config->gateway_channels_per_connection)
         return true;
     reply_refusal(r->req, 400, "too_many_channels",
-                  "One request may name only so many channels; see gateway.channels_per_request.",
+                  "One request may name only so many channels; see gateway.channels_per_request "
+                  "and gateway.channels_per_connection.",
                   STAT_refused_channels);
     return false;
 }

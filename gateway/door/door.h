@@ -9,6 +9,7 @@ struct door {
     const struct config *config;
     struct streams *streams;
     unsigned workers; /* of the whole gateway */
+    unsigned pending; /* requests that wait for the backplane */
 };
 
 /* Handles every request of a host: one for clients, one for operators. */

@@ -14,6 +14,7 @@ struct guard;
 struct pending {
     h2o_req_t *req; /* NULL: it is gone, nobody is to be told */
     struct guard *guard;
+    struct door *door;
 };
 
 /* In the request's pool: disposed of with it. */
@@ -47,6 +48,7 @@ static void answer(h2o_req_t *req, const struct publish_outcome *outcome)
 static void on_published(void *owner, const struct publish_outcome *outcome)
 {
     struct pending *p = owner;
+    p->door->pending--;
     if (p->req != NULL) {
         p->guard->pending = NULL;
         answer(p->req, outcome);
@@ -70,11 +72,13 @@ static bool check_name(const struct request *r, h2o_iovec_t name,
     return false;
 }
 
-static struct pending *remember(h2o_req_t *req)
+static struct pending *remember(const struct request *r)
 {
     struct pending *p = mem_alloc(sizeof(*p));
-    p->req = req;
-    p->guard = h2o_mem_alloc_shared(&req->pool, sizeof(struct guard), on_request_gone);
+    p->req = r->req;
+    p->door = r->door;
+    p->door->pending++;
+    p->guard = h2o_mem_alloc_shared(&r->req->pool, sizeof(struct guard), on_request_gone);
     p->guard->pending = p;
     return p;
 }
@@ -98,7 +102,7 @@ static void publish_to(const struct request *r, const struct channel_name *chann
                                   .idempotency_key = idempotency_key.base,
                                   .idempotency_key_len = idempotency_key.len};
     struct backplane *b = hub_backplane(r->door->streams->hub);
-    b->ops->publish(b, &p, on_published, remember(r->req));
+    b->ops->publish(b, &p, on_published, remember(r));
 }
 
 /* What can be refused here need not trouble Redis. */

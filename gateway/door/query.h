@@ -11,7 +11,8 @@ struct query_param {
     size_t value_len;
 };
 
-enum { QUERY_PARAMS_MAX = 128 };
+/* The most channels that a request may ever be allowed, and some others. */
+enum { QUERY_PARAMS_MAX = 1024 + 16 };
 
 struct query {
     struct query_param *params; /* in their order */

@@ -77,11 +77,11 @@ void reply_error(h2o_req_t *req, int status, const char *code, const char *messa
 void reply_refusal(h2o_req_t *req, int status, const char *code, const char *message,
                    enum counter counted_as)
 {
-    static struct log_limit limit;
+    static struct log_limit limits[STAT_COUNT];
     uint64_t suppressed;
     char target[LOG_QUOTE_MAX];
     stats_add(counted_as, 1);
-    if (log_allowed(&limit, &suppressed))
+    if (log_allowed(&limits[counted_as], &suppressed))
         log_info("request_refused status=%d error=%s target=%s suppressed=%" PRIu64, status, code,
                  log_quote(target, req->path.base,
                            req->query_at == SIZE_MAX ? req->path.len : req->query_at),

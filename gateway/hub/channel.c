@@ -47,6 +47,36 @@ void channel_leave(struct subscription *sub)
     sub->channel = NULL;
 }
 
+static void add(struct backlog *b, size_t bytes)
+{
+    b->messages++;
+    b->bytes += bytes;
+}
+
+void channel_append_take(struct channel *c, struct message *m, uint64_t now_ms)
+{
+    size_t bytes = message_size(m);
+    ring_append_take(&c->ring, m, now_ms);
+    if (c->subscribers.count == 0)
+        return;
+    add(&c->unswept, bytes);
+    add(&c->this_round, bytes);
+}
+
+/* A quarter of the bytes, since frames come on top of the messages. */
+bool channel_is_crowding(const struct channel *c)
+{
+    const struct ring_limits *limits = c->ring.limits;
+    return c->unswept.messages >= limits->messages / 2 || c->unswept.bytes >= limits->bytes / 4;
+}
+
+void channel_begin_round(struct channel *c)
+{
+    c->sweep_again = false;
+    c->this_round = (struct backlog){0};
+    sweep_restart(&c->subscribers);
+}
+
 unsigned channel_sweep(struct channel *c, unsigned budget, bool *done)
 {
     unsigned used = 0;
@@ -57,11 +87,11 @@ unsigned channel_sweep(struct channel *c, unsigned budget, bool *done)
             used++;
             continue;
         }
+        c->unswept = c->sweep_again ? c->this_round : (struct backlog){0};
         *done = !c->sweep_again;
         if (*done)
             return used;
-        c->sweep_again = false;
-        sweep_restart(&c->subscribers);
+        channel_begin_round(c);
     }
     *done = false;
     return used;

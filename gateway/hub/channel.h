@@ -29,6 +29,12 @@ struct channel_node {
     uint64_t since_ms;
 };
 
+/* Messages of a channel's ring, counted when they came. */
+struct backlog {
+    uint64_t messages;
+    size_t bytes;
+};
+
 struct channel {
     struct hub *hub;
     const struct namespace_config *settings;
@@ -39,8 +45,11 @@ struct channel {
     struct channel_node unready; /* what is published may not arrive, since when */
     struct channel *next_dirty;
     struct id last_id;
-    bool dirty;       /* on the hub's list of channels to sweep */
-    bool sweep_again; /* a message came after this round began */
+    struct backlog unswept;    /* not offered to every subscriber yet */
+    struct backlog this_round; /* of them, what came after this round of the sweep began */
+    bool is_crowded;           /* holds the backplane up, see channel_is_crowding */
+    bool dirty;                /* on the hub's list of channels to sweep */
+    bool sweep_again;          /* a message came after this round began */
     UT_hash_handle hh;
     char name[]; /* NUL-terminated */
 };
@@ -52,6 +61,13 @@ struct channel *channel_new(struct hub *hub, const struct namespace_config *sett
 /* Nobody may listen to it any more. */
 void channel_free(struct channel *c);
 
+/* Into the ring. Takes the reference. */
+void channel_append_take(struct channel *c, struct message *m, uint64_t now_ms);
+/* Whether so much is unswept that more would push it out of the ring before anybody was offered
+ * it. */
+bool channel_is_crowding(const struct channel *c);
+/* Begins a round of the sweep: at its end every subscriber was offered what is in the ring now. */
+void channel_begin_round(struct channel *c);
 /* The subscription's cursor starts at the head: it gets what comes from now on. */
 void channel_join(struct channel *c, struct subscription *sub, struct stream *stream);
 void channel_leave(struct subscription *sub);

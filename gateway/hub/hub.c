@@ -12,12 +12,13 @@ enum {
     WRITES_A_TURN = 512,    /* so that Redis, accepts and requests are served in between */
     WRITES_A_CHANNEL = 128, /* then the next dirty channel has its turn */
     HOLD_MS = 3000,         /* how long a stream of several channels waits for one of them */
-    FUTURE_SLACK_MS = 5000  /* how far an id may lie beyond what we know of Redis' clock */
+    FUTURE_SLACK_MS = 2000  /* how far an id may lie beyond what we know of Redis' clock */
 };
 
 /* A circular list of channels, oldest first. */
 struct channel_list {
     struct channel_node head;
+    size_t count;
 };
 
 struct hub {
@@ -29,6 +30,8 @@ struct hub {
     struct ring_limits *limits; /* parallel to config->namespaces */
     struct shelf shelf;
     struct channel *dirty_first, *dirty_last;
+    unsigned crowded;            /* channels for which the backplane is paused */
+    bool is_resuming;            /* the last of them was swept */
     struct channel_list idle;    /* by how long nobody has been listening */
     struct channel_list unready; /* by how long they have been holding streams */
     struct id position;
@@ -42,10 +45,11 @@ static void list_init(struct channel_list *l)
     l->head.prev = l->head.next = &l->head;
 }
 
-static void list_remove(struct channel_node *n)
+static void list_remove(struct channel_list *l, struct channel_node *n)
 {
     if (n->next == NULL)
         return;
+    l->count--;
     n->prev->next = n->next;
     n->next->prev = n->prev;
     n->prev = n->next = NULL;
@@ -53,7 +57,8 @@ static void list_remove(struct channel_node *n)
 
 static void list_append(struct channel_list *l, struct channel_node *n)
 {
-    list_remove(n);
+    list_remove(l, n);
+    l->count++;
     n->since_ms = clock_mono_ms();
     n->prev = l->head.prev;
     n->next = &l->head;
@@ -122,8 +127,8 @@ static struct channel *create(struct hub *h, const char *name, size_t len)
 static void destroy(struct channel *c)
 {
     struct hub *h = c->hub;
-    list_remove(&c->idle);
-    list_remove(&c->unready);
+    list_remove(&h->idle, &c->idle);
+    list_remove(&h->unready, &c->unready);
     HASH_DEL(h->channels, c);
     stats_sub(STAT_channels, 1);
     channel_free(c);
@@ -135,7 +140,7 @@ void hub_join(struct hub *h, const char *name, size_t len, struct subscription *
     struct channel *c = find(h, name, len);
     if (c == NULL)
         c = create(h, name, len);
-    list_remove(&c->idle);
+    list_remove(&h->idle, &c->idle);
     channel_join(c, sub, stream);
     stats_add(STAT_subscriptions, 1);
     h->backplane->ops->want(h->backplane, &c->topic);
@@ -144,13 +149,34 @@ void hub_join(struct hub *h, const char *name, size_t len, struct subscription *
         list_append(&h->unready, &c->unready);
 }
 
+/* Gives an idle channel up. False while a sweep has still to find it empty, this turn or the next.
+ */
+static bool let_go(struct hub *h, struct channel *c)
+{
+    if (c->dirty)
+        return false;
+    list_remove(&h->idle, &c->idle);
+    h->backplane->ops->unwant(h->backplane, &c->topic);
+    return true;
+}
+
+/* A client that runs through many names must not fill the memory with channels that linger. */
+static void begin_idle(struct hub *h, struct channel *c)
+{
+    list_append(&h->idle, &c->idle);
+    if (h->idle.count <= h->config->gateway_lingering_channels)
+        return;
+    if (let_go(h, container_of(h->idle.head.next, struct channel, idle)))
+        stats_add(STAT_lingers_cut, 1);
+}
+
 void hub_leave(struct subscription *sub)
 {
     struct channel *c = sub->channel;
     channel_leave(sub);
     stats_sub(STAT_subscriptions, 1);
     if (c->subscribers.count == 0)
-        list_append(&c->hub->idle, &c->idle);
+        begin_idle(c->hub, c);
 }
 
 void hub_flush(struct hub *h)
@@ -179,8 +205,7 @@ void hub_mark_dirty(struct channel *c)
     if (c->subscribers.count == 0)
         return;
     c->dirty = true;
-    c->sweep_again = false;
-    sweep_restart(&c->subscribers);
+    channel_begin_round(c);
     put_dirty(h, c);
     h->wake(h->loop);
 }
@@ -194,6 +219,28 @@ static struct channel *take_dirty(struct hub *h)
     return c;
 }
 
+/* Redis is faster than the sweeps: what it has waits there, where it is not lost, until they have
+ * caught up. They do so without their slow readers, so that nobody can hold the others up. */
+static void crowd(struct hub *h, struct channel *c)
+{
+    if (c->is_crowded || !c->dirty || !channel_is_crowding(c))
+        return;
+    c->is_crowded = true;
+    if (h->crowded++ == 0) {
+        stats_add(STAT_backplane_pauses, 1);
+        h->backplane->ops->pause(h->backplane);
+    }
+}
+
+static void thin_out(struct hub *h, struct channel *c)
+{
+    if (!c->is_crowded || channel_is_crowding(c))
+        return;
+    c->is_crowded = false;
+    h->crowded--;
+    h->is_resuming = h->crowded == 0;
+}
+
 bool hub_run(struct hub *h)
 {
     unsigned budget = WRITES_A_TURN;
@@ -203,10 +250,15 @@ bool hub_run(struct hub *h)
         unsigned share = budget < WRITES_A_CHANNEL ? budget : WRITES_A_CHANNEL;
         unsigned used = channel_sweep(c, share, &done);
         budget -= used == 0 ? 1 : used; /* visiting an empty channel is work too */
+        thin_out(h, c);
         if (done)
             c->dirty = false;
         else
             put_dirty(h, c);
+    }
+    if (h->is_resuming) {
+        h->is_resuming = false;
+        h->backplane->ops->resume(h->backplane);
     }
     return h->dirty_first != NULL;
 }
@@ -215,14 +267,11 @@ void hub_tick(struct hub *h, uint64_t now_ms)
 {
     struct channel_node *n;
     while ((n = list_due(&h->idle, now_ms, h->config->gateway_unsubscribe_linger_ms)) != NULL) {
-        struct channel *c = container_of(n, struct channel, idle);
-        if (c->dirty)
-            break; /* the sweep finds it empty this turn or the next */
-        list_remove(n);
-        h->backplane->ops->unwant(h->backplane, &c->topic);
+        if (!let_go(h, container_of(n, struct channel, idle)))
+            break;
     }
     while ((n = list_due(&h->unready, now_ms, HOLD_MS)) != NULL) {
-        list_remove(n);
+        list_remove(&h->unready, n);
         hub_mark_dirty(container_of(n, struct channel, unready));
     }
     shelf_expire(&h->shelf, now_ms);
@@ -297,16 +346,19 @@ static void on_message(void *owner, struct topic *topic, struct message *m)
         c->last_id = m->id;
         advance(h, &m->id);
     }
-    ring_append_take(&c->ring, m, clock_mono_ms());
+    channel_append_take(c, m, clock_mono_ms());
     hub_mark_dirty(c);
+    crowd(h, c);
 }
 
 static void on_ready(void *owner, struct topic *topic)
 {
-    (void)owner;
+    struct hub *h = owner;
     struct channel *c = channel_of(topic);
-    list_remove(&c->unready);
-    hub_mark_dirty(c); /* its streams may have been waiting for it */
+    list_remove(&h->unready, &c->unready);
+    if (id_compare(&c->last_id, &h->position) < 0)
+        c->last_id = h->position; /* what comes from here on comes after it */
+    hub_mark_dirty(c);            /* its streams may have been waiting for it */
 }
 
 static void on_lost(void *owner, struct topic *topic)
@@ -324,8 +376,11 @@ static void on_off(void *owner, struct topic *topic)
 static void on_position(void *owner, const struct id *position)
 {
     struct hub *h = owner;
-    h->clock_at_ms = clock_mono_ms();
-    h->clock_ms = position->ms;
+    /* one that was read late says less than the last one did, and the time since */
+    uint64_t now_ms = clock_mono_ms();
+    uint64_t expected = h->clock_at_ms == 0 ? 0 : h->clock_ms + (now_ms - h->clock_at_ms);
+    h->clock_at_ms = now_ms;
+    h->clock_ms = position->ms > expected ? position->ms : expected;
     advance(h, position);
 }
 

@@ -1,5 +1,6 @@
 #include "gateway/transport/stream.h"
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "gateway/hub/hub.h"
 #include "gateway/transport/batch.h"
@@ -9,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <h2o.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -173,6 +175,21 @@ static bool has_fallen(const struct stream *s, const struct subscription *woken)
     return false;
 }
 
+/* More to come, after the others had their turn. The sweep of a channel sends a WebSocket that
+ * channel's messages only, so each that has some must be swept. */
+static void flush_later(const struct stream *s, const struct batch *b,
+                        const struct subscription *woken)
+{
+    if (woken != NULL || s->kind == FRAME_SSE) {
+        hub_mark_dirty(b->subs[0]->channel);
+        return;
+    }
+    for (const struct subscription *sub = &s->first; sub != NULL; sub = sub->next) {
+        if (sub->channel != NULL && sub->cursor != sub->channel->ring.head)
+            hub_mark_dirty(sub->channel);
+    }
+}
+
 void stream_flush(struct stream *s, struct subscription *woken)
 {
     struct batch b;
@@ -193,7 +210,7 @@ void stream_flush(struct stream *s, struct subscription *woken)
         if (b.count == 0 || !send_batch(s, &b))
             return;
     }
-    hub_mark_dirty(b.subs[0]->channel); /* more to come, after the others had their turn */
+    flush_later(s, &b, woken);
 }
 
 void stream_send(struct stream *s, const char *bytes, size_t len)
@@ -255,10 +272,23 @@ void stream_finish(struct stream *s)
     s->is_finishing = true;
 }
 
+/* Ends that somebody should look into; a WebSocket's were logged with its Close frame. */
+static void log_end(const struct stream *s, enum counter reason)
+{
+    static struct log_limit limit;
+    uint64_t suppressed;
+    bool is_fault = reason == STAT_closed_slow || reason == STAT_closed_policy;
+    if (s->kind == FRAME_SSE && is_fault && log_allowed(&limit, &suppressed))
+        log_info("stream_closed transport=sse %s channel=%s suppressed=%" PRIu64,
+                 stats_labels(reason), s->first.channel == NULL ? "" : s->first.channel->name,
+                 suppressed);
+}
+
 void stream_close(struct stream *s, enum counter reason)
 {
     if (s->is_closing)
         return;
+    log_end(s, reason);
     s->is_closing = true;
     stats_add(reason, 1);
     s->next_closing = s->all->closing;

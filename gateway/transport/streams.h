@@ -28,5 +28,6 @@ void streams_add(struct streams *all, struct stream *s);
 void streams_tick(struct streams *all, uint64_t now_ms);
 /* Once a turn: frees what was closed. */
 void streams_reap(struct streams *all);
-/* Ends every stream: an SSE stream with what it still has to send, a WebSocket with 1001. */
+/* Ends every stream: a WebSocket with 1001, an SSE stream at once; its client comes back with the
+ * last id that it got whole. */
 void streams_shut_down(struct streams *all);

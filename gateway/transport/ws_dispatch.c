@@ -1,5 +1,6 @@
 #include "gateway/transport/ws_dispatch.h"
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "gateway/transport/gap.h"
 #include "gateway/transport/streams.h"
@@ -47,8 +48,12 @@ static void end_answer(struct stream *s, struct buf *json)
 static void answer_error(struct stream *s, bool has_req, int64_t req, const char *code,
                          const char *message)
 {
+    static struct log_limit limit;
+    uint64_t suppressed;
     struct buf json = begin_answer(has_req, req);
     stats_add(STAT_ws_command_errors, 1);
+    if (log_allowed(&limit, &suppressed))
+        log_info("command_refused error=%s suppressed=%" PRIu64, code, suppressed);
     buf_printf(&json, "\"error\":\"%s\",\"message\":", code);
     buf_append_json_string(&json, message, strlen(message));
     end_answer(s, &json);

@@ -1,10 +1,12 @@
 #include "gateway/transport/ws_session.h"
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "gateway/transport/streams.h"
 #include "gateway/transport/ws_dispatch.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +73,16 @@ static void on_close_timeout(struct timer *t)
     stream_close(w->stream, w->reason);
 }
 
+static void log_close(const char *reason, enum ws_close_code code, enum counter counted_as)
+{
+    static struct log_limit limits[STAT_COUNT];
+    uint64_t suppressed;
+    bool is_fault = counted_as != STAT_closed_client && counted_as != STAT_closed_shutdown;
+    if (is_fault && log_allowed(&limits[counted_as], &suppressed))
+        log_info("stream_closed transport=websocket %s code=%d why=\"%s\" suppressed=%" PRIu64,
+                 stats_labels(counted_as), (int)code, reason, suppressed);
+}
+
 void ws_session_close(struct stream *s, enum ws_close_code code, const char *reason,
                       enum counter counted_as)
 {
@@ -78,9 +90,11 @@ void ws_session_close(struct stream *s, enum ws_close_code code, const char *rea
     if (w->is_close_sent || s->is_closing)
         return;
     struct buf frame = {0};
+    log_close(reason, code, counted_as);
     ws_append_close(&frame, code, reason);
     w->is_close_sent = true;
     w->has_pong = false;
+    ws_dispatch_forget(w); /* nothing may follow a Close */
     w->reason = counted_as;
     stream_finish(s);
     wheel_arm(s->all->wheel, &w->timer, clock_mono_ms() + CLOSE_WAIT_MS, on_close_timeout);

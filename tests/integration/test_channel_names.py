@@ -148,6 +148,23 @@ def test_a_channel_named_twice_is_one(cluster, gateway, channel):
     assert [event.data for event in stream.take(2)] == ["once", "marker"]
 
 
-def test_a_thousand_parameters_are_refused(gateway):
-    status, body = one_target(gateway, "/sse?" + "&".join(["a=b"] * 1000))
+def test_no_request_names_more_channels_than_a_connection_may_have(make_cluster):
+    gateway = make_cluster(redis=False, settings={"gateway.channels_per_connection": 2}).gateway
+    assert gateway.sse("a", "b", "b").status == 200
+    assert gateway.ws("a", "b", "b").status == 101
+    assert gateway.sse("a", "b", "c").status == 400
+    assert gateway.ws("a", "b", "c").status == 400
+
+
+def test_as_many_channels_as_can_be_allowed_fit_into_a_request(make_cluster):
+    gateway = make_cluster(redis=False, settings={"gateway.channels_per_connection": 1024,
+                                                  "gateway.channels_per_request": 1024}).gateway
+    names = [f"{number}" for number in range(1024)]
+    assert gateway.sse(*names).status == 200
+    status, body = one_target(gateway, "/sse?" + "&".join(f"channel={n}" for n in [*names, "x"]))
+    assert (status, json.loads(body)["error"]) == (400, "too_many_channels")
+
+
+def test_too_many_parameters_are_refused(gateway):
+    status, body = one_target(gateway, "/sse?" + "&".join(["a=b"] * 1041))
     assert (status, json.loads(body)["error"]) == (400, "bad_query")

@@ -61,6 +61,20 @@ def test_silence_of_the_command_link_alone_is_found_too(cluster, proxy, gateway)
     assert client.next_event().data == "after"
 
 
+def test_an_answer_to_a_probe_that_comes_late_is_no_silence(make_cluster):
+    """Redis was busy for longer than a publish waits, and for less than a silent link is allowed."""
+    cluster = make_cluster(settings={"gateway.publish_timeout": "1s"})
+    gateway = cluster.gateway
+    heard = gateway.metrics()["tidecast_redis_probes_heard_total"]
+    gateway.wait_metric("tidecast_redis_probes_heard_total", lambda count: count > heard)
+    time.sleep(0.85)
+    cluster.redis_client.execute_command("CLIENT", "PAUSE", "1600", "ALL")
+    time.sleep(1.6 + DEAF)
+    metrics = gateway.metrics()
+    assert metrics['tidecast_redis_link_losses_total{link="command"}'] == 0
+    assert metrics[LOSSES] == 0 and metrics["tidecast_workers_ready"] == 1
+
+
 def test_while_nothing_answers_attempts_end_in_time_and_are_repeated(cluster, proxy, gateway):
     proxy.swallows_new = True
     proxy.swallow()

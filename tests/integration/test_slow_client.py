@@ -163,3 +163,24 @@ def test_pings_that_nobody_reads_the_answers_of_do_not_pile_up(cluster):
         pass
     assert rss_bytes(worker) - before < 6_000_000
     assert gateway.sse("news").status == 200
+
+
+def test_a_websocket_that_lagged_on_two_channels_gets_the_rest_of_both(cluster):
+    """More than it is sent at once, and then silence: nothing but its own end wakes it."""
+    gateway = cluster.gateway
+    slow = gateway.ws("filler", "one", "two", receive_buffer=4096)
+    for name in ("filler", "one", "two"):
+        cluster.wait_subscribed(name)
+    fillers = 0
+    while gateway.metrics()[BLOCKED] == 0:
+        cluster.publish("filler", TEXT)
+        fillers += 1
+        assert fillers < 64
+    for number in range(60):
+        for name in ("one", "two"):
+            cluster.publish(name, str(number))
+    wait_until(lambda: sum(gateway.metrics()[f'tidecast_messages_received_total{{form="{form}"}}']
+                           for form in ("plain", "enveloped")) == fillers + 120)
+    came = [slow.next_json() for _ in range(fillers + 120)]
+    for name in ("one", "two"):
+        assert [m["data"] for m in came if m["channel"] == name] == [str(n) for n in range(60)]

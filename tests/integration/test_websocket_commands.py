@@ -223,3 +223,16 @@ def test_many_commands_in_one_segment_are_answered_in_order(gateway):
     socket = gateway.ws(target="/ws")
     socket.send_raw(b"".join(build(TEXT, json.dumps({"ping": 1, "req": n})) for n in range(1000)))
     assert [socket.next_json()["req"] for _ in range(1000)] == list(range(1000))
+
+
+def test_nothing_follows_the_close_not_even_the_answer_to_a_publish(make_cluster):
+    cluster = make_cluster(namespaces={"default": {"publish": "anyone"}})
+    socket = cluster.gateway.ws(target="/ws")
+    cluster.redis_client.execute_command("CLIENT", "PAUSE", "500", "ALL")
+    socket.command(publish={"channel": "news", "data": "x"}, req=1)
+    socket.send("", opcode=3)
+    assert socket.next_close().close_code == 1002
+    cluster.gateway.wait_metric('tidecast_connections{transport="websocket"}', 0)
+    assert not socket.pending
+    socket.wait_end()
+    assert not socket.pending

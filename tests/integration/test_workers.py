@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import time
+from contextlib import closing
 
 import pytest
 
@@ -153,6 +154,17 @@ def test_nobody_is_refused_into_the_void_while_it_ends(two_workers):
             pass  # a reset is an answer too
     assert gateway.process.wait(PATIENCE) == 0
     gateway.process = None
+
+
+def test_a_publish_under_way_is_answered_before_the_end(make_cluster):
+    one = make_cluster(namespaces={"default": {"publish": "anyone"}})
+    gateway = one.gateway
+    one.redis_client.execute_command("CLIENT", "PAUSE", 600, "WRITE")
+    with closing(http.client.HTTPConnection(*gateway.address, timeout=PATIENCE)) as connection:
+        connection.request("POST", "/publish/a", b"x")
+        gateway.signal(signal.SIGTERM)
+        assert connection.getresponse().status == 200
+    assert gateway.process.wait(PATIENCE) == 0
 
 
 def test_workers_end_when_the_supervisor_is_killed(two_workers):

@@ -15,7 +15,7 @@
 #include "tests/unit/fake_clock.h"
 #include "tests/unit/fake_stream.h"
 
-enum { LINGER_MS = 5000, HUBS_MAX = 64 };
+enum { LINGER_MS = 5000, LINGERING_CHANNELS = 1000, HUBS_MAX = 64 };
 
 static struct namespace_config rig_namespaces[] = {{.name = (char *)"default",
                                                     .content = CONTENT_AUTO,
@@ -26,11 +26,13 @@ static struct namespace_config rig_namespaces[] = {{.name = (char *)"default",
 static const struct config rig_config = {.namespaces = rig_namespaces,
                                          .namespace_count = 1,
                                          .gateway_ring_total_bytes = 1 << 30,
-                                         .gateway_unsubscribe_linger_ms = LINGER_MS};
+                                         .gateway_unsubscribe_linger_ms = LINGER_MS,
+                                         .gateway_lingering_channels = LINGERING_CHANNELS};
 
 struct slow {
     struct backplane base;
     struct topics topics;
+    bool is_paused;
 };
 
 static struct hub *hub;
@@ -92,6 +94,16 @@ static inline void slow_break(struct backplane *b)
     }
 }
 
+static inline void slow_pause(struct backplane *b)
+{
+    ((struct slow *)(void *)b)->is_paused = true;
+}
+
+static inline void slow_resume(struct backplane *b)
+{
+    ((struct slow *)(void *)b)->is_paused = false;
+}
+
 static inline void slow_tick(struct backplane *b, uint64_t now_ms)
 {
     (void)b;
@@ -114,6 +126,8 @@ static inline struct backplane *slow_new(const struct backplane_events *events, 
     static const struct backplane_ops ops = {.want = slow_want,
                                              .unwant = slow_unwant,
                                              .flush = slow_flush,
+                                             .pause = slow_pause,
+                                             .resume = slow_resume,
                                              .tick = slow_tick,
                                              .is_ready = slow_is_ready,
                                              .free = slow_free};

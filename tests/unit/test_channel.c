@@ -67,13 +67,12 @@ void stream_flush(struct stream *s, struct subscription *woken)
 static void publish(void)
 {
     const struct message_parts parts = {0};
-    ring_append_take(&channel->ring, message_new(&parts), 0);
+    channel_append_take(channel, message_new(&parts), 0);
     if (channel->dirty) {
         channel->sweep_again = channel->sweep_again || channel->subscribers.position != 0;
     } else {
         channel->dirty = true;
-        channel->sweep_again = false;
-        sweep_restart(&channel->subscribers);
+        channel_begin_round(channel);
     }
 }
 

@@ -108,11 +108,12 @@ static void an_unknown_key_is_told_with_those_that_are_known(void **state)
         {"\"\": 1", "c.yaml:1: unknown key; allowed: " ROOT_KEYS},
         {"log:\n  level: info\n  colour: red\n",
          "c.yaml:3: log.colour: unknown key; allowed: level"},
-        {"gateway: {worker: 1}", "c.yaml:1: gateway.worker: unknown key; allowed: listen, workers, "
-                                 "backplane, max_connections, send_buffer, heartbeat, retry_min, "
-                                 "retry_max, user_timeout, request_timeout, channels_per_request, "
-                                 "channels_per_connection, ring_total, unsubscribe_linger, "
-                                 "max_pending_publishes, publish_timeout, shutdown_timeout"},
+        {"gateway: {worker: 1}",
+         "c.yaml:1: gateway.worker: unknown key; allowed: listen, workers, "
+         "backplane, max_connections, send_buffer, heartbeat, retry_min, "
+         "retry_max, user_timeout, request_timeout, channels_per_request, "
+         "channels_per_connection, ring_total, unsubscribe_linger, "
+         "lingering_channels, max_pending_publishes, publish_timeout, shutdown_timeout"},
         {"namespaces: {chat: {histroy: {}}}",
          "c.yaml:1: namespaces.chat.histroy: unknown key; allowed: " NAMESPACE_KEYS},
         {"namespaces: {chat: {history: {age: 1s}}}",

@@ -310,14 +310,14 @@ static void an_id_beyond_the_clock_is_dropped_and_moves_nothing(void **state)
     hub_events.on_position(hub, &position);
     fake_clock_pass(2000);
     fake_wall_ms -= 3600000; /* whose clock is nobody's business here */
-    rig_hand_in("a", (struct id){1000000 + 2000 + 5001, 0}, "forged");
+    rig_hand_in("a", (struct id){1000000 + 2000 + 2001, 0}, "forged");
     rig_hand_in("a", (struct id){UINT64_MAX, UINT64_MAX}, "forged");
     assert_int_equal(stats_sum(STAT_dropped_future), dropped + 2);
     struct id now = hub_position(hub);
     assert_int_equal(id_compare(&now, &position), 0);
-    rig_hand_in("a", (struct id){1000000 + 2000 + 5000, 0}, "x");
+    rig_hand_in("a", (struct id){1000000 + 2000 + 2000, 0}, "x");
     rig_run();
-    assert_written(f, "id: 1007000-0\ndata: x\n\n");
+    assert_written(f, "id: 1004000-0\ndata: x\n\n");
 }
 
 static void the_position_is_the_highest_that_was_handed_in(void **state)

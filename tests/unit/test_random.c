@@ -72,7 +72,7 @@ static void a_child_that_reseeds_draws_its_own(void **state)
     if (pid == 0) {
         random_reseed();
         mine = random_between(0, UINT64_MAX);
-        _exit(write(ends[1], &mine, sizeof(mine)) != sizeof(mine));
+        _exit(write(ends[1], &mine, sizeof(mine)) == sizeof(mine) ? 0 : 1);
     }
     mine = random_between(0, UINT64_MAX);
     assert_int_equal(read(ends[0], &theirs, sizeof(theirs)), sizeof(theirs));

@@ -547,6 +547,43 @@ static void meddle(struct rig *rig)
     redis_link_drop(rig->link, LINK_FAULT_SILENT);
 }
 
+static void pause_now(struct rig *rig, const struct resp *reply)
+{
+    (void)reply;
+    redis_link_pause(rig->link);
+}
+
+static void a_paused_link_hands_out_nothing_and_then_everything_in_order(void **state)
+{
+    struct rig *rig = *state;
+    rig_make_ready(rig);
+    rig->on_reply = pause_now;
+    rig_say(rig, "+1\r\n+2\r\n");
+    rig_turn(rig);
+    assert_int_equal(rig->reply_count, 1);
+    rig_say(rig, "+3\r\n");
+    redis_link_on_readable(rig->link);
+    assert_int_equal(rig->reply_count, 1);
+    redis_link_resume(rig->link); /* hands out the next one, which pauses it again */
+    assert_int_equal(rig->reply_count, 2);
+    assert_string_equal(rig->last, "2");
+    rig->on_reply = NULL;
+    redis_link_resume(rig->link);
+    rig_turn(rig);
+    assert_int_equal(rig->reply_count, 3);
+    assert_string_equal(rig->last, "3");
+}
+
+static void a_link_that_ends_while_paused_comes_back_unpaused(void **state)
+{
+    struct rig *rig = *state;
+    rig_make_ready(rig);
+    redis_link_pause(rig->link);
+    redis_link_drop(rig->link, LINK_FAULT_SILENT);
+    redis_link_resume(rig->link); /* of nothing */
+    assert_int_equal(rig->down_count, 1);
+}
+
 static void nothing_can_be_sent_or_dropped_once_it_is_down(void **state)
 {
     struct rig *rig = *state;
@@ -772,6 +809,8 @@ int main(void)
         TEST(writes_the_rest_when_the_server_reads_again),
         TEST(an_owner_may_drop_the_link_within_a_reply),
         TEST(an_owner_may_send_within_a_reply),
+        TEST(a_paused_link_hands_out_nothing_and_then_everything_in_order),
+        TEST(a_link_that_ends_while_paused_comes_back_unpaused),
         TEST(nothing_can_be_sent_or_dropped_once_it_is_down),
         TEST(a_missing_unix_socket_is_tried_again),
         TEST(a_unix_path_that_is_too_long_opens_nothing),

@@ -82,6 +82,16 @@ bool redis_link_send(struct redis_link *l, const struct resp_arg *args, size_t c
     return l->is_ready;
 }
 
+void redis_link_pause(struct redis_link *l)
+{
+    (void)l;
+}
+
+void redis_link_resume(struct redis_link *l)
+{
+    (void)l;
+}
+
 void redis_link_drop(struct redis_link *l, enum link_fault fault)
 {
     l->dropped = fault;
