@@ -58,7 +58,7 @@ struct config {
     uint64_t gateway_channels_per_connection;
     uint64_t gateway_ring_total_bytes; /* a worker */
     uint64_t gateway_unsubscribe_linger_ms;
-    uint64_t gateway_lingering_channels; /* a worker */
+    uint64_t gateway_lingering_channels;    /* a worker */
     uint64_t gateway_max_pending_publishes; /* a worker */
     uint64_t gateway_publish_timeout_ms;
     uint64_t gateway_shutdown_timeout_ms;
