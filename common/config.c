@@ -80,3 +80,14 @@ const struct namespace_config *config_namespace(const struct config *c, const ch
     }
     return &c->namespaces[0];
 }
+
+uint64_t config_max_publish(const struct config *c)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < c->namespace_count; i++) {
+        const struct namespace_config *settings = &c->namespaces[i];
+        if (settings->publish == PUBLISH_ANYONE && settings->max_payload > most)
+            most = settings->max_payload;
+    }
+    return most;
+}

@@ -109,6 +109,9 @@ int config_finish(struct config *c, struct config_error *error);
 /* All settings as YAML that config_load_text would take, secrets as "***". */
 void config_print(const struct config *c, FILE *out);
 
+/* The largest payload that a client may publish anywhere; 0: none may publish. */
+uint64_t config_max_publish(const struct config *c);
+
 /* The namespace of a channel: by name_namespace_len, or `default` when there is no such section. */
 const struct namespace_config *config_namespace(const struct config *c, const char *channel,
                                                 size_t len);

@@ -78,7 +78,7 @@ static const struct config_key settings[] = {
     KEY("gateway.channels_per_request", "Most channels in one request",
         NUMBER(AT(gateway_channels_per_request), "64", 1, 1024)),
     KEY("gateway.channels_per_connection", "Most channels of one connection",
-        NUMBER(AT(gateway_channels_per_connection), "256", 1, 4096)),
+        NUMBER(AT(gateway_channels_per_connection), "256", 1, 10000)),
     KEY("gateway.ring_total", "Most memory of all channels' rings in a worker",
         SIZE(AT(gateway_ring_total_bytes), "256MiB", MIB, 1024 * GIB)),
     KEY("gateway.unsubscribe_linger",

@@ -27,14 +27,11 @@ struct redis_link {
     void *loop;
     struct link_callbacks callbacks;
     void *owner;
-
     enum link_state state;
     uint64_t now_ms;   /* of the last tick */
     uint64_t since_ms; /* the first tick that saw this attempt, or this READY; 0: none yet */
     struct link_retry retry;
     struct link_report report;
-    uint64_t connects;
-
     struct link_route route;
     int fd; /* the watch owns it */
     void *watch;
@@ -42,7 +39,6 @@ struct redis_link {
     struct resp_reader *reader;
     enum link_greeting greeting;
     struct link_output out;
-
     bool is_paused;          /* by the owner */
     bool is_busy;            /* within a callback that may find the link bad */
     enum link_fault dropped; /* found bad, not taken down yet */
@@ -272,7 +268,6 @@ static void become_ready(struct redis_link *l)
     char at[REDIS_ADDRESS_TEXT_MAX];
     enter(l, LINK_READY);
     l->since_ms = 0;
-    l->connects++;
     link_report_ready(&l->report, link_route_text(&l->route, at), l->now_ms);
     l->callbacks.on_ready(l->owner);
 }
@@ -394,22 +389,12 @@ void redis_link_drop(struct redis_link *l, enum link_fault fault)
         fail(l, fault);
 }
 
-void redis_link_pause(struct redis_link *l)
+void redis_link_pause(struct redis_link *l, bool is_paused)
 {
-    l->is_paused = true;
-}
-
-void redis_link_resume(struct redis_link *l)
-{
-    l->is_paused = false;
-    if (l->state != LINK_READY)
+    l->is_paused = is_paused;
+    if (is_paused || l->state != LINK_READY)
         return;
     l->is_busy = true;
     (void)drain(l);
     l->is_busy = false;
-}
-
-uint64_t redis_link_connects(const struct redis_link *l)
-{
-    return l->connects;
 }

@@ -94,10 +94,7 @@ bool redis_link_send(struct redis_link *l, const struct resp_arg *args, size_t c
 size_t redis_link_unsent(const struct redis_link *l);
 /* The owner found the link bad. Goes down at once when called outside on_reply, else after it. */
 void redis_link_drop(struct redis_link *l, enum link_fault fault);
-/* Hands out no more replies, not even those that were read already, and reads no more: Redis keeps
- * what comes meanwhile. For moments only; may be called from on_reply. */
-void redis_link_pause(struct redis_link *l);
-/* Goes on, and hands out what had been read. Not from within a callback of this link. */
-void redis_link_resume(struct redis_link *l);
-/* Times it became READY. */
-uint64_t redis_link_connects(const struct redis_link *l);
+/* True: hands out no more replies, not even those that were read already, and reads no more; Redis
+ * keeps what comes meanwhile. For moments only; may be called from on_reply.
+ * False: goes on, and hands out what had been read; not from within a callback of this link. */
+void redis_link_pause(struct redis_link *l, bool is_paused);

@@ -23,8 +23,8 @@ enum {
     TICK_MS = 100,
     GRACE_MS = 200,
     LOOP_WAIT_MS = 1000,
-    FILES_RESERVED = 64,       /* of the limit, for everything that is no client */
-    MAX_BODY = 2 * 1024 * 1024 /* above every max_payload, so that our own 413 can be told */
+    FILES_RESERVED = 64,   /* of the limit, for everything that is no client */
+    BODY_SLACK = 64 * 1024 /* above what may be published, so that our own 413 can be told */
 };
 
 /* An HTTP server of its own on the worker's loop. */
@@ -96,7 +96,7 @@ static void server_init(struct server *s, struct worker *w,
     s->config.server_name = h2o_iovec_init(NULL, 0);
     s->config.http1.upgrade_to_http2 = 0; /* this h2o's HTTP/2 has faults that nobody mends */
     s->config.http1.req_timeout = w->config->gateway_request_timeout_ms;
-    s->config.max_request_entity_size = MAX_BODY;
+    s->config.max_request_entity_size = config_max_publish(w->config) + BODY_SLACK;
     h2o_hostconf_t *host =
         h2o_config_register_host(&s->config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     register_door(host, &w->door);

@@ -20,8 +20,13 @@ enum {
     PAUSE_MS = 1000         /* ticks further apart than this: we were stopped, not Redis */
 };
 
-/* The one command on its way; its replies come before any other command's. */
-enum inflight { NOTHING, PROBE_SUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE, PING };
+enum { COMMANDS_MAX = 8 }; /* on their way at once; what is more waits for an answer */
+
+/* A command on its way. The replies come in the order of the commands. */
+struct command {
+    enum { PROBE_SUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE, PING } kind;
+    size_t awaited; /* replies still to come; of a refused one, all of them */
+};
 
 struct subscriber {
     struct subscriber_settings settings;
@@ -29,8 +34,8 @@ struct subscriber {
     void *owner;
     struct redis_link *link;
     struct topics topics;
-    enum inflight inflight;
-    size_t awaited;     /* replies of it still to come */
+    struct command commands[COMMANDS_MAX]; /* oldest first */
+    size_t command_count;
     size_t batch_max;   /* 1 after a batch was refused, to find out which name it was */
     uint64_t denied_ms; /* when that was */
     uint64_t heard_ms;  /* the last probe or pong */
@@ -47,17 +52,21 @@ static const char *prefix(const struct subscriber *s)
 }
 
 static void send(struct subscriber *s, const struct resp_arg *args, size_t count,
-                 enum inflight kind, size_t replies)
+                 struct command command)
 {
     if (!redis_link_send(s->link, args, count))
         return; /* the link is about to go down, which starts everything anew */
-    s->inflight = kind;
-    s->awaited = replies;
+    s->commands[s->command_count++] = command;
 }
 
-/* SUBSCRIBE or UNSUBSCRIBE for the next topics that are due, one command at a time. */
+static bool may_send(const struct subscriber *s)
+{
+    return redis_link_is_ready(s->link) && s->command_count < COMMANDS_MAX;
+}
+
+/* SUBSCRIBE or UNSUBSCRIBE for the next topics that are due. */
 static bool send_batch(struct subscriber *s, const char *verb, enum topic_state from,
-                       enum topic_state to, enum inflight kind)
+                       enum topic_state to)
 {
     size_t count;
     struct topic *topic = topics_take(&s->topics, from, to, s->batch_max, &count);
@@ -73,7 +82,7 @@ static bool send_batch(struct subscriber *s, const char *verb, enum topic_state 
         buf_append(&names, prefix(s), prefix_len);
         buf_append(&names, topic->name, topic->len);
     }
-    send(s, args, count + 1, kind, count);
+    send(s, args, count + 1, (struct command){to == TOPIC_ASKED ? SUBSCRIBE : UNSUBSCRIBE, count});
     buf_fini(&names);
     free(args);
     return true;
@@ -81,25 +90,30 @@ static bool send_batch(struct subscriber *s, const char *verb, enum topic_state 
 
 void subscriber_flush(struct subscriber *s)
 {
-    if (!redis_link_is_ready(s->link) || s->inflight != NOTHING)
-        return;
-    if (!send_batch(s, "SUBSCRIBE", TOPIC_ASKING, TOPIC_ASKED, SUBSCRIBE))
-        (void)send_batch(s, "UNSUBSCRIBE", TOPIC_LEAVE, TOPIC_LEAVING, UNSUBSCRIBE);
+    while (may_send(s) && (send_batch(s, "SUBSCRIBE", TOPIC_ASKING, TOPIC_ASKED) ||
+                           send_batch(s, "UNSUBSCRIBE", TOPIC_LEAVE, TOPIC_LEAVING)))
+        continue;
 }
 
-/* The command on its way has its whole answer, a refusal being one too. */
+/* The oldest command has its whole answer, a refusal being one too. */
 static void end_command(struct subscriber *s)
 {
-    s->inflight = NOTHING;
-    if (!topics_has(&s->topics, TOPIC_ASKING))
+    s->command_count--;
+    memmove(s->commands, s->commands + 1, s->command_count * sizeof(s->commands[0]));
+    if (!topics_has(&s->topics, TOPIC_ASKING) && !topics_has(&s->topics, TOPIC_ASKED))
         s->resubscribed = true;
     subscriber_flush(s);
 }
 
-/* One reply of the command on its way has come. */
-static void count_reply(struct subscriber *s, enum inflight kind)
+static bool awaits(const struct subscriber *s, int kind)
 {
-    if (s->inflight == kind && --s->awaited == 0)
+    return s->command_count != 0 && (int)s->commands[0].kind == kind;
+}
+
+/* One reply of the oldest command has come. */
+static void count_reply(struct subscriber *s, int kind)
+{
+    if (awaits(s, kind) && --s->commands[0].awaited == 0)
         end_command(s);
 }
 
@@ -110,7 +124,7 @@ static void on_ready(void *owner)
     s->batch_max = BATCH_MAX;
     stats_set(STAT_redis_subscriber_up, 1);
     const struct resp_arg args[] = {resp_text("SUBSCRIBE"), resp_text(s->settings.probe_channel)};
-    send(s, args, 2, PROBE_SUBSCRIBE, 1);
+    send(s, args, 2, (struct command){PROBE_SUBSCRIBE, 1});
 }
 
 static void reset_list(struct subscriber *s, enum topic_state state)
@@ -130,7 +144,7 @@ static void on_down(void *owner, enum link_fault fault)
 {
     (void)fault; /* the link logged it */
     struct subscriber *s = owner;
-    s->inflight = NOTHING;
+    s->command_count = 0;
     s->probed = s->resubscribed = false;
     stats_set(STAT_redis_subscriber_up, 0);
     stats_add(STAT_redis_subscriber_downs, 1);
@@ -217,9 +231,9 @@ static void on_unsubscribed(struct subscriber *s, const struct resp *name)
 /* A refused batch is asked for again name by name; a name refused alone waits a while. */
 static void on_batch_refused(struct subscriber *s)
 {
-    size_t count;
-    enum topic_state to = s->batch_max == 1 ? TOPIC_DENIED : TOPIC_ASKING;
-    struct topic *topic = topics_take(&s->topics, TOPIC_ASKED, to, BATCH_MAX, &count);
+    size_t count = s->commands[0].awaited;
+    enum topic_state to = count == 1 ? TOPIC_DENIED : TOPIC_ASKING;
+    struct topic *topic = topics_take(&s->topics, TOPIC_ASKED, to, count, &count);
     if (to == TOPIC_DENIED && !topic->wanted)
         subscriber_unwant(s, topic); /* everybody left while the question was out */
     s->batch_max = 1;
@@ -232,12 +246,12 @@ static void on_error(struct subscriber *s, const struct resp *error)
     uint64_t suppressed;
     char quoted[LOG_QUOTE_MAX];
     enum link_fault fault = link_fault_of_error(error);
-    if (s->inflight == SUBSCRIBE && fault == LINK_FAULT_ACL) {
+    if (awaits(s, SUBSCRIBE) && fault == LINK_FAULT_ACL) {
         struct topic *topic = topics_first(&s->topics, TOPIC_ASKED);
         if (log_allowed(&s->denied_limit, &suppressed))
             log_error("subscribe_denied channel=%s batch=%zu text=%s suppressed=%" PRIu64,
-                      topic->name, s->awaited, log_quote(quoted, error->text, error->len),
-                      suppressed);
+                      topic->name, s->commands[0].awaited,
+                      log_quote(quoted, error->text, error->len), suppressed);
         on_batch_refused(s);
         return;
     }
@@ -306,12 +320,12 @@ void subscriber_unwant(struct subscriber *s, struct topic *topic)
 
 void subscriber_pause(struct subscriber *s)
 {
-    redis_link_pause(s->link);
+    redis_link_pause(s->link, true);
 }
 
 void subscriber_resume(struct subscriber *s)
 {
-    redis_link_resume(s->link);
+    redis_link_pause(s->link, false);
 }
 
 static void check_silence(struct subscriber *s, uint64_t now_ms)
@@ -335,11 +349,11 @@ static void retry_denied(struct subscriber *s, uint64_t now_ms)
 
 static void ping(struct subscriber *s, uint64_t now_ms)
 {
-    if (s->inflight != NOTHING || now_ms < s->ping_ms + PING_INTERVAL_MS)
+    if (!may_send(s) || now_ms < s->ping_ms + PING_INTERVAL_MS)
         return;
     const struct resp_arg args[] = {resp_text("PING")};
     s->ping_ms = now_ms;
-    send(s, args, 1, PING, 1);
+    send(s, args, 1, (struct command){PING, 1});
 }
 
 void subscriber_tick(struct subscriber *s, uint64_t now_ms, bool probes_come)

@@ -4,10 +4,7 @@
 #include "gateway/transport/gap.h"
 #include "gateway/transport/sse_codec.h"
 
-#include <errno.h>
 #include <h2o/http1.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { DISCARD_MAX = 4096 };
 
@@ -16,14 +13,7 @@ static void on_readable(h2o_socket_t *sock, const char *err)
 {
     struct stream *s = sock->data;
     (void)err;
-    if (s->is_closing)
-        return;
-    ssize_t n = read(h2o_socket_get_fd(sock), s->all->scratch, sizeof(s->all->scratch));
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        stream_close(s, STAT_closed_client);
-        return;
-    }
-    size_t discarded = s->discarded + (n < 0 ? 0 : (size_t)n);
+    size_t discarded = s->discarded + stream_read(s);
     if (discarded > DISCARD_MAX)
         stream_close(s, STAT_closed_policy);
     else

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { BATCHES_A_FLUSH = 4 };
 
@@ -230,6 +231,26 @@ void stream_send(struct stream *s, const char *bytes, size_t len)
         stream_close(s, STAT_closed_slow);
     else
         buf_append(s->outbox, bytes + taken, len - taken);
+}
+
+/* Leaving is the client's right, by FIN or by reset; anything else befell it. */
+static enum counter reason_of_end(const struct stream *s, ssize_t n)
+{
+    if (s->is_finishing)
+        return s->session->reason;
+    return n == 0 || errno == ECONNRESET ? STAT_closed_client : STAT_closed_error;
+}
+
+size_t stream_read(struct stream *s)
+{
+    if (s->is_closing)
+        return 0;
+    ssize_t n = read(h2o_socket_get_fd(s->sock), s->all->scratch, sizeof(s->all->scratch));
+    if (n > 0)
+        return (size_t)n;
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        stream_close(s, reason_of_end(s, n));
+    return 0;
 }
 
 bool stream_is_caught_up(const struct stream *s)

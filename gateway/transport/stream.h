@@ -57,6 +57,9 @@ void stream_open(struct stream *s, struct st_h2o_socket_t *sock, stream_readable
 /* Writes what lies after the cursors: of all channels in order for SSE; for a WebSocket of `woken`,
  * or of all when that is NULL. */
 void stream_flush(struct stream *s, struct subscription *woken);
+/* Reads what the client sent into the scratch buffer of all streams. 0: nothing came, or that was
+ * its end and the stream is closed. */
+size_t stream_read(struct stream *s);
 /* Bytes that are no message; a copy waits if need be. More than OUTBOX_MAX waiting ends the stream.
  */
 void stream_send(struct stream *s, const char *bytes, size_t len);

@@ -4,10 +4,8 @@
 #include "gateway/transport/ws_dispatch.h"
 #include "gateway/transport/ws_session.h"
 
-#include <errno.h>
 #include <h2o/http1.h>
 #include <string.h>
-#include <unistd.h>
 
 static void fail(struct stream *s, enum ws_close_code code, const char *why)
 {
@@ -157,13 +155,9 @@ static void on_readable(h2o_socket_t *sock, const char *err)
 {
     struct stream *s = sock->data;
     (void)err;
-    if (s->is_closing)
-        return;
-    ssize_t n = read(h2o_socket_get_fd(sock), s->all->scratch, sizeof(s->all->scratch));
-    if (n > 0)
-        take_input(s, s->all->scratch, (size_t)n);
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        stream_close(s, s->is_finishing ? s->session->reason : STAT_closed_client);
+    size_t len = stream_read(s);
+    if (len > 0)
+        take_input(s, s->all->scratch, len);
 }
 
 static void on_taken_over(void *data, h2o_socket_t *sock, size_t reqsize)

@@ -225,6 +225,18 @@ static void ping(struct stream *s, const struct ws_command *c)
     end_answer(s, &json);
 }
 
+static const char *const explanations[] = {
+    [WS_COMMAND_NOT_JSON] = "A command is JSON, at most 32 levels deep, no member twice.",
+    [WS_COMMAND_NOT_AN_OBJECT] = "A command is one JSON object.",
+    [WS_COMMAND_NO_VERB] = "A command has one of subscribe, unsubscribe, publish and ping.",
+    [WS_COMMAND_UNKNOWN_MEMBER] = "The command has a member that does not belong there.",
+    [WS_COMMAND_WRONG_TYPE] = "A member of the command has the wrong type, or is missing.",
+    [WS_COMMAND_BAD_CHANNEL] = "A channel is 1 to 200 bytes of A-Z a-z 0-9 . _ : / @ -",
+    [WS_COMMAND_TOO_MANY_CHANNELS] = "One command may name only so many channels.",
+    [WS_COMMAND_BAD_NAME] = "event, key, idempotency_key or since has a length or a character that "
+                            "is not allowed.",
+};
+
 void ws_dispatch(struct stream *s, const char *text, size_t len)
 {
     static void (*const verbs[])(struct stream *, const struct ws_command *) = {
@@ -240,21 +252,14 @@ void ws_dispatch(struct stream *s, const char *text, size_t len)
         stats_add(STAT_ws_commands, 1);
         verbs[c.verb](s, &c);
     } else {
-        answer_error(s, c.has_req, c.req, ws_command_error_name(error),
-                     "The command is not understood; see docs/protocol.md.");
+        answer_error(s, c.has_req, c.req, ws_command_error_name(error), explanations[error]);
     }
     ws_command_fini(&c);
 }
 
 size_t ws_dispatch_max_message(const struct stream *s)
 {
-    uint64_t max_payload = 0;
-    const struct config *config = s->all->config;
-    for (size_t i = 0; i < config->namespace_count; i++) {
-        const struct namespace_config *settings = &config->namespaces[i];
-        if (settings->publish == PUBLISH_ANYONE && settings->max_payload > max_payload)
-            max_payload = settings->max_payload;
-    }
+    uint64_t max_payload = config_max_publish(s->all->config);
     return max_payload == 0 ? MAX_COMMAND_LEN : max_payload + PUBLISH_WRAPPING;
 }
 

@@ -156,6 +156,18 @@ static void the_examples_of_config_yaml_work_when_uncommented(void **state)
     free(file);
 }
 
+static void the_most_that_may_be_published_is_that_of_open_namespaces(void **state)
+{
+    (void)state;
+    struct config *c = loaded("namespaces: {a: {max_payload: 1MiB}}\n");
+    assert_int_equal(config_max_publish(c), 0);
+    config_free(c);
+    c = loaded("namespaces: {a: {max_payload: 1MiB}, b: {publish: anyone, max_payload: 2KiB},"
+               "             c: {publish: anyone, max_payload: 1KiB}}\n");
+    assert_int_equal(config_max_publish(c), 2048);
+    config_free(c);
+}
+
 static void what_is_printed_reads_back_to_the_same(void **state)
 {
     (void)state;
@@ -350,6 +362,7 @@ int main(void)
         cmocka_unit_test(config_yaml_lists_exactly_the_tables_keys_and_defaults),
         cmocka_unit_test(every_setting_is_printed_below_its_comment),
         cmocka_unit_test(the_examples_of_config_yaml_work_when_uncommented),
+        cmocka_unit_test(the_most_that_may_be_published_is_that_of_open_namespaces),
         cmocka_unit_test(what_is_printed_reads_back_to_the_same),
         cmocka_unit_test(a_secret_is_never_printed),
         cmocka_unit_test(a_namespace_takes_what_it_leaves_out_from_the_final_default),

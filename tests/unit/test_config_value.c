@@ -128,8 +128,8 @@ static void whole_numbers_are_decimal_digits_alone(void **state)
     assert_int_equal(whole("gateway.workers", "0"), 0);
     assert_int_equal(whole("gateway.workers", "256"), 256);
     /* a stream counts its channels in 16 bits */
-    assert_int_equal(whole("gateway.channels_per_connection", "4096"), 4096);
-    assert_false(is_taken("gateway.channels_per_connection", "4097"));
+    assert_int_equal(whole("gateway.channels_per_connection", "10000"), 10000);
+    assert_false(is_taken("gateway.channels_per_connection", "10001"));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(is_taken("gateway.workers", bad[i]));
 }
