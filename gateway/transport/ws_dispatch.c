@@ -233,8 +233,7 @@ static const char *const explanations[] = {
     [WS_COMMAND_WRONG_TYPE] = "A member of the command has the wrong type, or is missing.",
     [WS_COMMAND_BAD_CHANNEL] = "A channel is 1 to 200 bytes of A-Z a-z 0-9 . _ : / @ -",
     [WS_COMMAND_TOO_MANY_CHANNELS] = "One command may name only so many channels.",
-    [WS_COMMAND_BAD_NAME] = "event, key, idempotency_key or since has a length or a character that "
-                            "is not allowed.",
+    [WS_COMMAND_BAD_NAME] = "event, key, idempotency_key or since is not as it may be.",
 };
 
 void ws_dispatch(struct stream *s, const char *text, size_t len)
